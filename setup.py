@@ -1,0 +1,22 @@
+"""Builds the C extensions; the package installs and works without a compiler, only slower."""
+
+from pathlib import Path
+
+import numpy
+from setuptools import Extension, setup
+
+kernels = Path("src/fewer/sparse/kernels")
+extensions = [
+    Extension(
+        f"fewer.sparse._{source.stem}",
+        [str(source)],
+        include_dirs=[numpy.get_include(), str(kernels)],
+        extra_compile_args=["-O3", "-std=c11", "-fno-math-errno", "-pthread"],
+        extra_link_args=["-pthread"],
+        libraries=["m"],
+        optional=True,
+    )
+    for source in sorted(kernels.glob("*.c"))
+]
+
+setup(ext_modules=extensions)
