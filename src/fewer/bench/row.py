@@ -1,0 +1,52 @@
+"""A line of a benchmark: two figures of one run, and their ratio."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import median
+
+__all__ = ["Row", "interleaved_seconds", "table"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """`ratio` is how many times better ours is: faster, smaller; `required` is what an issue or a paper asks."""
+
+    what: str
+    ours: float
+    theirs: float
+    unit: str
+    ratio: float
+    against: str
+    required: float | None = None
+
+
+def interleaved_seconds(
+    calls: Mapping[str, Callable[[], object]], *, rounds: int = 9, repeats: int = 1, warmup: int = 2
+) -> dict[str, float]:
+    """Median seconds of one call of each, taken in turns, so that a noisy neighbour hits all alike."""
+    for call in calls.values():
+        for _ in range(warmup):
+            call()
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            for _ in range(repeats):
+                call()
+            seconds[name].append((time.perf_counter() - start) / repeats)
+    return {name: median(values) for name, values in seconds.items()}
+
+
+def table(rows: list[Row]) -> str:
+    """Plain text, one line a row, aligned."""
+    lines = [f"{'what':<52} {'ours':>12} {'theirs':>12} {'unit':<12} {'ratio':>8} {'required':>9}  against"]
+    for row in rows:
+        required = "" if row.required is None else f"{row.required:g}x"
+        lines.append(
+            f"{row.what:<52} {row.ours:>12.4g} {row.theirs:>12.4g} {row.unit:<12} {row.ratio:>7.2f}x "
+            f"{required:>9}  {row.against}"
+        )
+    return "\n".join(lines)
