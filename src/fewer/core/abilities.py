@@ -1,0 +1,68 @@
+"""Optional abilities of a task: what a method may ask for beyond the contract, and nothing more.
+
+A method that needs one says so with `ability`, which refuses a task that lacks it in one clear line.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from torch import Tensor
+
+from fewer.core.errors import UserError
+from fewer.core.task import Inputs, Nets, Noise, Task
+
+__all__ = ["Attackable", "Classifier", "Featured", "ability"]
+
+Ability = TypeVar("Ability")
+
+
+@runtime_checkable
+class Attackable(Protocol):
+    """The task can say what an adversary may change and what hurts."""
+
+    bounds: tuple[Tensor, Tensor]  # lowest and highest legal surface, broadcast to it
+
+    def surface(self, batch: Any) -> Tensor:
+        """What an adversary may change, in the input's own units; samples on axis 0."""
+
+    def replace(self, batch: Any, surface: Tensor) -> Any:
+        """The batch with that surface instead."""
+
+    def harm(self, nets: Nets, batch: Any, noise: Noise) -> Tensor:
+        """Per sample, what the adversary increases."""
+
+
+@runtime_checkable
+class Classifier(Protocol):
+    """The task chooses among classes; TRADES, MART and margin attacks need the scores themselves."""
+
+    def logits(self, nets: Nets, inputs: Inputs, noise: Noise) -> Tensor:
+        """(batch, classes), unnormalised."""
+
+    def labels(self, batch: Any) -> Tensor:
+        """(batch,), integer."""
+
+
+@runtime_checkable
+class Featured(Protocol):
+    """The task's answer is linear in features that can be measured one by one."""
+
+    def features(self, nets: Nets, inputs: Inputs) -> Tensor:
+        """(batch, features): the input of the last linear layer."""
+
+    def head(self) -> tuple[str, str]:
+        """Network and weight parameter of the last linear layer, such as ("net", "head.weight")."""
+
+
+def ability(task: Task[Any], wanted: type[Ability], needed_by: str) -> Ability:
+    """The task, typed as having the ability; a task that lacks it is refused with the missing names."""
+    if isinstance(task, wanted):
+        return task
+    names = [name for name in dir(wanted) if not name.startswith("_")] + list(wanted.__annotations__)
+    missing = sorted({name for name in names if not hasattr(task, name)})
+    raise UserError(
+        f"{type(task).__name__} has no {', '.join(missing)}",
+        f"a task that is {wanted.__name__}, which {needed_by} needs",
+        f"add them as fewer.core.abilities.{wanted.__name__} describes",
+    )

@@ -1,0 +1,111 @@
+"""The contract: what a problem has to say about itself so that every method works on it.
+
+A task holds no weights. Its losses are pure, written for one replica in ordinary torch, so that the same lines
+run on one network (`plain`), on many in lock-step (`cohort`) and on kept weights alone (`sparse`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from torch import Tensor, nn
+
+from fewer.core.optimizer import Optimizer
+
+__all__ = ["Batch", "Copy", "Data", "Inputs", "Nets", "Noise", "Objective", "Predict", "Task"]
+
+Batch = TypeVar("Batch")  # a NamedTuple or dict of tensors, no None; samples on axis 0 of every leaf
+BatchIn = TypeVar("BatchIn", contravariant=True)
+BatchOut = TypeVar("BatchOut", covariant=True)
+Inputs = Any  # a tensor, NamedTuple or dict of tensors, samples on axis 0
+Nets = Any  # nets.critic(state, action): a call by name, and nothing else
+Predict = Callable[
+    [Any], Tensor
+]  # batch -> prediction; pruned, packed, attacked and voting models are all this
+
+
+class Noise(Protocol):
+    """Randomness as data: a pure function of the replica's seed, the step and a name.
+
+    Asking twice for the same name gives the same numbers, so a loss can be differentiated twice, a killed run
+    goes on to the bit, and a replica draws in a cohort what it draws alone. Use one name per purpose.
+    """
+
+    step: Tensor  # a scalar integer; for schedules such as budget ramps
+
+    def normal(self, name: str, shape: tuple[int, ...]) -> Tensor: ...
+    def uniform(self, name: str, shape: tuple[int, ...]) -> Tensor: ...  # in [0, 1)
+
+
+@dataclass(frozen=True)
+class Objective(Generic[Batch]):
+    """A scalar to descend and the networks it may move. The first to name a network also scores it for pruning."""
+
+    trains: tuple[str, ...]
+    loss: Callable[
+        [Nets, Batch, Noise], Tensor
+    ]  # pure but for buffers; no .item(), no branch on a tensor's value
+    every: int = 1
+    optimizer: Optimizer | None = None  # None: the run's. One state per objective, counting its own steps
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A target network: made, masked and moved by the engine like its source, never trained."""
+
+    of: str
+    rate: float = 0.005
+    every: int = 1
+
+
+class Data(Protocol[BatchOut]):
+    """A finite set of samples. The engine chooses the order from (seed, step); data only looks samples up."""
+
+    in_memory: bool  # False: read from disk, and one order is shared by the whole cohort
+
+    def __len__(self) -> int: ...
+    def take(self, index: Tensor) -> BatchOut: ...
+
+
+class Task(ABC, Generic[Batch]):
+    """A problem: its data, its networks, what each minimises, how well it went."""
+
+    constants: Mapping[str, Tensor] = {}  # graphs, maps: moved to the device once, shared by all replicas
+
+    @abstractmethod
+    def networks(self) -> dict[str, nn.Module]:
+        """Fresh modules by name, drawn from torch's global generator, which the engine has seeded."""
+
+    @abstractmethod
+    def objectives(self) -> tuple[Objective[Batch], ...]:
+        """In the order of one training step."""
+
+    @abstractmethod
+    def data(self, split: str) -> Data[Batch]:
+        """`train`, `validation` or `test`."""
+
+    @abstractmethod
+    def inputs(self, batch: Batch) -> Inputs:
+        """What is known when predicting: no labels."""
+
+    @abstractmethod
+    def predict(self, nets: Nets, inputs: Inputs, noise: Noise) -> Tensor:
+        """In eval mode; in a space where a mean over members makes sense."""
+
+    @abstractmethod
+    def evaluate(self, split: str) -> Generator[Batch, Tensor, dict[str, float]]:
+        """Yields batches, is sent predictions, returns figures: test sets and roll-outs alike.
+
+        The first figure returned is the one that matters; larger is better.
+        """
+
+    def copies(self) -> dict[str, Copy]:
+        """Target networks by name, such as {"critic_target": Copy("critic")}; they exist before scoring."""
+        return {}
+
+    def same_mask(self) -> dict[str, str]:
+        """Networks that take another's mask, such as {"critic2": "critic"}."""
+        return {}
