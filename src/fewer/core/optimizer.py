@@ -44,9 +44,7 @@ class Optimizer:
             ("decay_from", self.decay_from, 0 <= self.decay_from <= 1),
         ):
             if not fine or not math.isfinite(value):
-                raise UserError(
-                    f"optimizer {name} {value}", "a finite number in its range", "see `fewer tasks`"
-                )
+                raise UserError(f"optimizer {name} {value}", "a finite number in its range", "see `fewer tasks`")
 
 
 def start(settings: Optimizer, weights: Tensor) -> State:

@@ -22,9 +22,7 @@ BatchIn = TypeVar("BatchIn", contravariant=True)
 BatchOut = TypeVar("BatchOut", covariant=True)
 Inputs = Any  # a tensor, NamedTuple or dict of tensors, samples on axis 0
 Nets = Any  # nets.critic(state, action): a call by name, and nothing else
-Predict = Callable[
-    [Any], Tensor
-]  # batch -> prediction; pruned, packed, attacked and voting models are all this
+Predict = Callable[[Any], Tensor]  # batch -> prediction; pruned, packed, attacked and voting models are all this
 
 
 class Noise(Protocol):
@@ -45,9 +43,7 @@ class Objective(Generic[Batch]):
     """A scalar to descend and the networks it may move. The first to name a network also scores it for pruning."""
 
     trains: tuple[str, ...]
-    loss: Callable[
-        [Nets, Batch, Noise], Tensor
-    ]  # pure but for buffers; no .item(), no branch on a tensor's value
+    loss: Callable[[Nets, Batch, Noise], Tensor]  # pure but for buffers; no .item(), no branch on a tensor's value
     every: int = 1
     optimizer: Optimizer | None = None  # None: the run's. One state per objective, counting its own steps
 
