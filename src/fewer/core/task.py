@@ -32,8 +32,8 @@ class Noise(Protocol):
     goes on to the bit, and a replica draws in a cohort what it draws alone. Use one name per purpose.
     """
 
-    step: Tensor  # a scalar integer; for schedules such as budget ramps
-
+    @property
+    def step(self) -> Tensor: ...  # a scalar integer; for schedules such as budget ramps
     def normal(self, name: str, shape: tuple[int, ...]) -> Tensor: ...
     def uniform(self, name: str, shape: tuple[int, ...]) -> Tensor: ...  # in [0, 1)
 

@@ -1,0 +1,98 @@
+"""Many replicas in lock-step: the forward vmapped over stacked weights, one backward, one optimiser.
+
+On CUDA the whole step, sampling included, is captured once as a graph and replayed, so that small networks do
+not wait for Python. A replica's numbers do not depend on who else is in the cohort, but for the order of summation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import vmap
+
+from fewer.core.data import TensorData
+from fewer.core.engine import Engine, Training
+from fewer.core.nets import NetworkSet
+from fewer.core.seed import Stream
+from fewer.core.task import Objective, Task
+
+__all__ = ["Cohort"]
+
+Case = tuple[tuple[bool, ...], tuple[bool, ...]]  # which parts take their turn, which networks are masked
+_WARMUP = 3  # eager steps before capture, so that lazy initialisation and cuDNN's choices are behind us
+
+
+class Cohort(Engine):
+    """Construct with one seed per replica; give each its mask through `state.mask_`."""
+
+    def __init__(
+        self,
+        task: Task[Any],
+        training: Training,
+        seeds: Sequence[int],
+        *,
+        modules: Sequence[Mapping[str, nn.Module]] | None = None,
+    ) -> None:
+        super().__init__(task, training, seeds, modules=modules)
+        self.turns = [part.every for part in self.objectives] + [part.every for part in self.copies.values()]
+        self.graphs: dict[Case, torch.cuda.CUDAGraph] = {}
+        self.warm: dict[Case, int] = {}
+
+    def gradients(self, objective: Objective[Any], batch: Any) -> tuple[Tensor, dict[str, Tensor]]:
+        networks = self.state.networks
+        modules = {name: network.module for name, network in networks.items()}
+        weights = {name: network.views() for name, network in networks.items()}
+        for name in objective.trains:
+            weights[name] = {key: view.detach().requires_grad_(True) for key, view in weights[name].items()}
+        buffers = {name: network.buffers for name, network in networks.items()}
+
+        def one(weights: Any, buffers: Any, batch: Any, seed: Tensor) -> Tensor:
+            state = {name: {**weights[name], **buffers[name]} for name in modules}
+            noise = Stream(seed, self.state.step, self.training.dtype)
+            return objective.loss(NetworkSet(modules, state), batch, noise)
+
+        shared = 0 if self.data.in_memory else None
+        losses = vmap(one, in_dims=(0, 0, shared, 0))(weights, buffers, batch, self.seeds)
+        leaves = [view for name in objective.trains for view in weights[name].values()]
+        found = iter(torch.autograd.grad(losses.sum(), leaves, materialize_grads=True))
+        replicas = len(self.seeds)
+        flat = {
+            name: torch.cat([next(found).reshape(replicas, -1) for _ in weights[name]], 1)
+            for name in objective.trains
+        }
+        return losses.detach(), flat
+
+    def advance(self, steps: int) -> None:
+        """That many steps; on CUDA by replaying a graph for each combination of what takes its turn."""
+        if self.device.type != "cuda" or not isinstance(self.data, TensorData):
+            return super().advance(steps)
+        for _ in range(steps):
+            turns = tuple(self.count % every == 0 for every in self.turns)
+            masked = tuple(network.mask is not None for network in self.state.networks.values())
+            case = (turns, masked)
+            if case in self.graphs:
+                self.graphs[case].replay()
+                self.count += 1
+            elif self.warm.setdefault(case, 0) < _WARMUP:
+                self.warm[case] += 1
+                self._on_side_stream()
+            else:
+                self._capture(case)
+        return None
+
+    def _capture(self, case: Case) -> None:
+        graph, count = torch.cuda.CUDAGraph(), self.count
+        with torch.cuda.graph(graph):
+            self.step_()  # recorded, not run
+        self.graphs[case] = graph
+        self.count = count
+
+    def _on_side_stream(self) -> None:
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            self.step_()
+        torch.cuda.current_stream().wait_stream(stream)

@@ -1,0 +1,164 @@
+"""One training step, whatever the engine: sample, descend each objective, move the target copies.
+
+Engines differ in one thing only, how an objective's losses and gradients are computed for all replicas: `Plain` runs
+real modules for one replica, `Cohort` vmaps the forward over stacked weights.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+from fewer.core import optimizer
+from fewer.core.data import TensorData, convert, placed
+from fewer.core.errors import UserError
+from fewer.core.optimizer import Optimizer
+from fewer.core.seed import shuffled
+from fewer.core.state import start
+from fewer.core.task import Objective, Task
+
+__all__ = ["Engine", "Training"]
+
+_PRECISIONS = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
+
+
+@dataclass(frozen=True)
+class Training:
+    """How long, on what, how exactly."""
+
+    steps: int = 1000
+    batch: int = 128
+    optimizer: Optimizer = field(default_factory=Optimizer)
+    device: str = "cpu"
+    precision: str = "float32"  # float64 for comparisons; bfloat16 autocasts the forward (plain only)
+    tf32: bool = True  # matrix products on CUDA with 10-bit mantissas
+
+    def __post_init__(self) -> None:
+        if self.steps < 0 or self.batch < 1:
+            raise UserError(f"{self.steps} steps of {self.batch} samples", "steps >= 0 and batch >= 1")
+        if self.precision not in _PRECISIONS:
+            raise UserError(f"precision {self.precision!r}", f"one of {', '.join(_PRECISIONS)}")
+        if self.device not in ("cpu", "cuda") and not self.device.startswith("cuda:"):
+            raise UserError(f"device {self.device!r}", "cpu, cuda or cuda:N")
+        if self.device.startswith("cuda") and not torch.cuda.is_available():
+            raise UserError(f"device {self.device}", "a CUDA GPU that torch can see", "use --device cpu")
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return _PRECISIONS[self.precision]
+
+
+class Engine(ABC):
+    """Holds a state and advances it."""
+
+    def __init__(
+        self,
+        task: Task[Any],
+        training: Training,
+        seeds: Sequence[int],
+        *,
+        modules: Sequence[Mapping[str, nn.Module]] | None = None,
+    ) -> None:
+        self.task, self.training = task, training
+        self.device = torch.device(training.device)
+        if self.device.type == "cuda":
+            torch.backends.cuda.matmul.allow_tf32 = training.tf32
+            torch.backends.cudnn.allow_tf32 = training.tf32
+        self.objectives = task.objectives()
+        self.copies = task.copies()
+        self.settings = [objective.optimizer or training.optimizer for objective in self.objectives]
+        task.constants = convert(dict(task.constants), self.device, training.dtype)
+        self.data = placed(task.data("train"), self.device, training.dtype)
+        if len(self.data) == 0:
+            raise UserError("a training split without samples", "at least one")
+        self.state = start(task, seeds, self.settings, device=self.device, dtype=training.dtype, modules=modules)
+        self.seeds = torch.tensor(seeds, dtype=torch.int64, device=self.device)
+        self.losses = torch.zeros(len(self.objectives), len(seeds), dtype=torch.float64, device=self.device)
+        self.count = 0  # finished steps, as a number: what decides which objectives take their turn
+        self.counted = [0] * len(self.objectives)  # turns whose losses `mean_losses` has already given
+
+    @abstractmethod
+    def gradients(self, objective: Objective[Any], batch: Any) -> tuple[Tensor, dict[str, Tensor]]:
+        """Losses (replicas,), and for each network it trains the gradient (replicas, weights)."""
+
+    def advance(self, steps: int) -> None:
+        """That many steps."""
+        for _ in range(steps):
+            self.step_()
+
+    def mean_losses(self) -> Tensor:
+        """(objectives, replicas): the mean since the last call, NaN where an objective took no turn."""
+        turns = [self._turns(objective) for objective in self.objectives]
+        counted = torch.tensor([now - before for now, before in zip(turns, self.counted)], dtype=torch.float64)
+        mean = self.losses.cpu() / torch.where(counted > 0, counted, torch.nan)[:, None]
+        self.losses.zero_()
+        self.counted = turns
+        return mean
+
+    def _turns(self, objective: Objective[Any]) -> int:
+        """How many steps the objective has taken."""
+        return -(-self.count // objective.every)
+
+    def step_(self) -> None:
+        batch = self._sample()
+        for index, objective in enumerate(self.objectives):
+            if self.count % objective.every == 0:
+                losses, gradients = self.gradients(objective, batch)
+                self.losses[index] += losses.detach()
+                self._descend_(index, objective, gradients)
+        for name, target in self.copies.items():
+            if self.count % target.every == 0:
+                self._follow_(name, target.of, target.rate)
+        self.state.step += 1
+        self.count += 1
+
+    def _sample(self) -> Any:
+        """A batch for every replica: leaves (replicas, batch, ...), or (batch, ...) where all share one order."""
+        size = self.training.batch
+        position = self.state.step * size + torch.arange(size, device=self.device)
+        if not self.data.in_memory:
+            index = shuffled(self.seeds[0], position, len(self.data))
+            return convert(self.data.take(index.cpu()), self.device, self.training.dtype)
+        index = shuffled(self.seeds[:, None], position[None], len(self.data)).reshape(-1)
+        if isinstance(self.data, TensorData):
+            flat = self.data.take(index)
+        else:
+            flat = convert(self.data.take(index.cpu()), self.device, self.training.dtype)
+        return pytree.tree_map(lambda leaf: leaf.view(len(self.seeds), size, *leaf.shape[1:]), flat)
+
+    @torch.no_grad()
+    def _descend_(self, index: int, objective: Objective[Any], gradients: dict[str, Tensor]) -> None:
+        settings = self.settings[index]
+        turn = torch.div(self.state.step, objective.every, rounding_mode="floor")
+        total = -(-self.training.steps // objective.every)
+        rate = optimizer.learning_rate(settings, turn, total)
+        masks = {name: self.state.networks[name].mask for name in gradients}
+        gradients = {n: g if (mask := masks[n]) is None else g * mask for n, g in gradients.items()}
+        if settings.clip:
+            norm = sum(g.square().sum(1, keepdim=True) for g in gradients.values())
+            scale = (settings.clip / (torch.as_tensor(norm).sqrt() + 1e-6)).clamp(max=1.0)
+            gradients = {name: gradient * scale for name, gradient in gradients.items()}
+        for name, gradient in gradients.items():
+            weights, moments = self.state.networks[name].weights, self.state.moments[index][name]
+            optimizer.update_(settings, weights, gradient, moments, rate=rate, step=turn)
+            if (mask := masks[name]) is not None:
+                weights.mul_(mask)  # decay and momentum would otherwise move pruned weights
+
+    @torch.no_grad()
+    def _follow_(self, name: str, source: str, rate: float) -> None:
+        target, leader = self.state.networks[name], self.state.networks[source]
+        target.weights.lerp_(leader.weights, rate)
+        for key, buffer in target.buffers.items():
+            buffer.copy_(leader.buffers[key])
+
+    def restore_(self, tensors: Mapping[str, Tensor]) -> None:
+        """Go on from a saved state."""
+        self.state.load_(tensors)
+        self.count = int(self.state.step)
+        self.counted = [self._turns(objective) for objective in self.objectives]

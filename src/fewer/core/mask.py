@@ -1,0 +1,47 @@
+"""Which weights are kept: bool tensors by network and parameter; a parameter that is not named is kept whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["Mask", "dense", "density", "kept", "prunable", "total"]
+
+Mask = Mapping[str, Mapping[str, Tensor]]
+
+
+def prunable(module: nn.Module) -> list[str]:
+    """Names of the parameters that pruning may touch: matrices and kernels, never biases, norms or embeddings."""
+    names = []
+    for prefix, part in module.named_modules():
+        if isinstance(part, nn.Embedding):
+            continue
+        for name, parameter in part.named_parameters(recurse=False):
+            if name.endswith("weight") and parameter.ndim >= 2:
+                names.append(f"{prefix}.{name}" if prefix else name)
+    return names
+
+
+def kept(mask: Mask) -> int:
+    """How many weights the mask keeps, over all networks."""
+    return sum(int(tensor.sum()) for network in mask.values() for tensor in network.values())
+
+
+def total(mask: Mask) -> int:
+    """How many weights the mask speaks of."""
+    return sum(tensor.numel() for network in mask.values() for tensor in network.values())
+
+
+def density(mask: Mask) -> float:
+    """The share kept."""
+    return kept(mask) / max(total(mask), 1)
+
+
+def dense(modules: Mapping[str, nn.Module]) -> dict[str, dict[str, Tensor]]:
+    """The mask that keeps everything prunable."""
+    return {
+        network: {name: torch.ones_like(module.get_parameter(name), dtype=torch.bool) for name in prunable(module)}
+        for network, module in modules.items()
+    }
