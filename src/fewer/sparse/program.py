@@ -1,0 +1,227 @@
+"""A network's prediction as data: a short list of typed operations, which any runtime or exporter can read.
+
+A program names its inputs, the tensors it uses and one list of nodes in the order of execution. The operations
+are a closed list, each with the attributes it takes; a program that says anything else is refused when it is
+read, so running a program can never do more than arithmetic. The number of samples is not fixed: a dimension
+is an integer or a multiple of it, written "batch" or "49*batch".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fewer.core.errors import UserError
+
+__all__ = ["OPERATIONS", "Dimension", "Input", "Node", "PackError", "Program", "dimension"]
+
+Dimension = int | str
+
+
+class PackError(UserError):
+    """A pack, or the program inside it, that cannot be read or run."""
+
+
+_UNARY = (
+    "relu tanh sigmoid exp expm1 log log1p sqrt rsqrt neg abs reciprocal sin cos erf floor ceil round trunc sign "
+    "logical_not"
+)
+_BINARY = (
+    "add sub mul div pow maximum minimum fmod remainder floor_divide eq ne lt le gt ge logical_and logical_or "
+    "logical_xor"
+)
+_REDUCE = "sum mean amax amin prod any all"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """How many inputs an operation takes, and its attributes with their kinds; a kind ending in ? may be left out."""
+
+    fewest: int
+    most: int
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+OPERATIONS: dict[str, Signature] = {
+    **{name: Signature(1, 1) for name in _UNARY.split()},
+    # a binary operation may have a number on one side
+    **{name: Signature(1, 2, {"left": "number?", "right": "number?"}) for name in _BINARY.split()},
+    **{name: Signature(1, 1, {"axes": "ints", "keep": "bool"}) for name in _REDUCE.split()},
+    **{name: Signature(1, 1, {"axis": "int?", "keep": "bool"}) for name in ("argmax", "argmin")},
+    **{name: Signature(1, 1, {"axis": "int"}) for name in ("softmax", "log_softmax", "cumsum")},
+    **{name: Signature(1, 1, {"axis": "int", "descending": "bool"}) for name in ("sort", "argsort")},
+    "var": Signature(1, 1, {"axes": "ints", "keep": "bool", "correction": "number"}),
+    "gelu": Signature(1, 1, {"approximate": "text"}),
+    "leaky_relu": Signature(1, 1, {"slope": "number"}),
+    "elu": Signature(1, 1, {"alpha": "number", "scale": "number", "input_scale": "number"}),
+    "clamp": Signature(1, 1, {"minimum": "number?", "maximum": "number?"}),
+    "cast": Signature(1, 1, {"dtype": "text"}),
+    "where": Signature(1, 3, {"left": "number?", "right": "number?"}),
+    "linear": Signature(2, 3),
+    "matmul": Signature(2, 2),
+    "attention": Signature(3, 4, {"scale": "number?", "causal": "bool"}),
+    "conv": Signature(
+        2,
+        3,
+        {
+            "stride": "ints",
+            "padding": "ints",
+            "dilation": "ints",
+            "groups": "int",
+            "transposed": "bool",
+            "output_padding": "ints",
+        },
+    ),
+    "batch_norm": Signature(3, 5, {"epsilon": "number"}),
+    "layer_norm": Signature(1, 3, {"axes": "int", "epsilon": "number"}),
+    "group_norm": Signature(1, 3, {"groups": "int", "epsilon": "number"}),
+    "max_pool": Signature(
+        1, 1, {"kernel": "ints", "stride": "ints", "padding": "ints", "dilation": "ints", "ceil": "bool"}
+    ),
+    "avg_pool": Signature(
+        1, 1, {"kernel": "ints", "stride": "ints", "padding": "ints", "ceil": "bool", "count_padding": "bool"}
+    ),
+    "adaptive_avg_pool": Signature(1, 1, {"size": "ints"}),
+    "adaptive_max_pool": Signature(1, 1, {"size": "ints"}),
+    "interpolate": Signature(1, 1, {"size": "ints", "mode": "text", "align_corners": "bool", "scales": "numbers?"}),
+    "reshape": Signature(1, 1, {"shape": "shape"}),
+    "expand": Signature(1, 1, {"shape": "shape"}),
+    "full": Signature(0, 0, {"shape": "shape", "value": "number", "dtype": "text"}),
+    "permute": Signature(1, 1, {"axes": "ints"}),
+    "concat": Signature(1, 4096, {"axis": "int"}),
+    "slice": Signature(1, 1, {"axis": "int", "start": "int", "stop": "int?", "step": "int"}),
+    "select": Signature(1, 1, {"axis": "int", "index": "int"}),
+    "pad": Signature(1, 1, {"widths": "ints", "mode": "text", "value": "number"}),
+    "roll": Signature(1, 1, {"shifts": "ints", "axes": "ints"}),
+    "flip": Signature(1, 1, {"axes": "ints"}),
+    "repeat": Signature(1, 1, {"counts": "ints"}),
+    "gather": Signature(2, 2, {"axis": "int"}),
+    "index_select": Signature(2, 2, {"axis": "int"}),
+    "index": Signature(2, 9, {"axes": "ints"}),
+    "scatter_add": Signature(3, 3, {"axis": "int"}),
+    "index_add": Signature(3, 3, {"axis": "int"}),
+}
+
+_BATCH = re.compile(r"(?:([1-9][0-9]{0,17})\*)?batch")
+
+
+def dimension(value: Dimension, batch: int) -> int:
+    """The number that a dimension stands for."""
+    if isinstance(value, int):
+        return value
+    found = _BATCH.fullmatch(value)
+    if found is None:
+        raise PackError(f"dimension {value!r}", "an integer, 'batch' or 'N*batch'")
+    return int(found[1] or 1) * batch
+
+
+def _right(value: Any, kind: str) -> bool:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**62
+    match kind.rstrip("?"):
+        case "number":
+            return number
+        case "int":
+            return whole
+        case "bool":
+            return isinstance(value, bool)
+        case "text":
+            return isinstance(value, str)
+        case "ints" | "numbers" | "shape" as several if isinstance(value, (list, tuple)) and len(value) <= 64:
+            part = {"ints": "int", "numbers": "number", "shape": "dimension"}[several]
+            return all(_right(item, part) for item in value)
+        case "dimension":
+            return whole or (isinstance(value, str) and _BATCH.fullmatch(value) is not None)
+    return False
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operation: its name, the values it reads, the value it makes, and its attributes."""
+
+    op: str
+    inputs: tuple[str, ...]
+    output: str
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        signature = OPERATIONS.get(self.op)
+        if signature is None:
+            raise PackError(f"operation {self.op!r}", "one of " + " ".join(sorted(OPERATIONS)))
+        if not signature.fewest <= len(self.inputs) <= signature.most:
+            raise PackError(f"{self.op} with {len(self.inputs)} inputs", f"{signature.fewest} to {signature.most}")
+        for name, value in self.attributes.items():
+            kind = signature.attributes.get(name)
+            if kind is None or not _right(value, kind):
+                raise PackError(f"attribute {name} = {value!r:.60} of {self.op}", kind or "no such attribute")
+        needed = {name for name, kind in signature.attributes.items() if not kind.endswith("?")}
+        if missing := needed - self.attributes.keys():
+            raise PackError(f"{self.op} without {', '.join(sorted(missing))}", "every attribute of the operation")
+
+
+@dataclass(frozen=True)
+class Input:
+    """What a program is given: its shape without the samples, and its element type."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+
+
+@dataclass(frozen=True)
+class Program:
+    """Inputs, nodes in the order of execution, and the names of the values that are the answer."""
+
+    inputs: tuple[Input, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[str, ...]
+
+    def check(self, tensors: set[str]) -> None:
+        """Refuse a value that is read before it is made, or made twice."""
+        known = set(tensors)
+        for name in [item.name for item in self.inputs] + [node.output for node in self.nodes]:
+            if name in known:
+                raise PackError(f"value {name!r} is made twice", "every name once")
+            known.add(name)
+        known = tensors | {item.name for item in self.inputs}
+        for node in self.nodes:
+            for name in node.inputs:
+                if name not in known:
+                    raise PackError(f"{node.op} reads {name!r:.80}", "a value that was made before")
+            known.add(node.output)
+        for name in self.outputs:
+            if name not in known:
+                raise PackError(f"the answer {name!r:.80} is never made", "a value of the program")
+
+    def used(self) -> set[str]:
+        """Every name that is read."""
+        return {name for node in self.nodes for name in node.inputs} | set(self.outputs)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain lists, numbers and words."""
+        return {
+            "inputs": [[item.name, list(item.shape), item.dtype] for item in self.inputs],
+            "nodes": [[node.op, list(node.inputs), node.output, dict(node.attributes)] for node in self.nodes],
+            "outputs": list(self.outputs),
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> Program:
+        """Back from `to_json`; anything else is a PackError."""
+        try:
+            inputs = tuple(Input(name, tuple(shape), dtype) for name, shape, dtype in data["inputs"])
+            nodes = tuple(Node(op, tuple(names), output, dict(rest)) for op, names, output, rest in data["nodes"])
+            outputs = tuple(data["outputs"])
+        except PackError:
+            raise
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            raise PackError("a program that is not one", "inputs, nodes and outputs") from error
+        names = [item.name for item in inputs] + [node.output for node in nodes] + list(outputs)
+        names += [name for node in nodes for name in node.inputs] + [item.dtype for item in inputs]
+        if not all(isinstance(name, str) for name in names) or not inputs or not outputs:
+            raise PackError("a program with names that are not words, or without inputs or outputs", "both")
+        if not all(_right(list(item.shape), "ints") and min(item.shape, default=0) >= 0 for item in inputs):
+            raise PackError("a program with an input of no shape", "sizes of at least 0")
+        return cls(inputs, nodes, outputs)
