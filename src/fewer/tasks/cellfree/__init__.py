@@ -1,0 +1,1 @@
+"""Cell-free massive MIMO: which access points should serve a phone, from three measurements instead of all."""

@@ -1,0 +1,150 @@
+"""Every choice of the cell-free task, with its unit, and the published scenarios as named constructors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from fewer.core.errors import UserError
+
+__all__ = ["PRESETS", "Settings"]
+
+PLACEMENTS = ("uniform", "grid", "clustered", "poisson")
+SHADOW_METHODS = ("fft", "claussen4", "claussen8", "claussen12", "spectral")
+CLUSTER_RULES = ("distance", "rsrp", "learned")
+MODELS = ("local", "sage")
+
+
+def _option(default: Any, text: str, unit: str = "") -> Any:
+    return field(default=default, metadata={"help": text, "unit": unit})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A deployment, what phones report, which access points are candidates, and the model that chooses."""
+
+    access_points: int = _option(100, "number of access points (mean number for poisson)")
+    side_m: float = _option(1000.0, "side of the square area", "m")
+    placement: str = _option("uniform", "how access points are placed: " + ", ".join(PLACEMENTS))
+    wrap: bool = _option(False, "whether opposite edges of the area touch")
+    height_m: float = _option(10.0, "height of access points above phones", "m")
+    exponent: float = _option(3.76, "path loss exponent")
+    gain_at_1km_db: float = _option(-148.1, "median gain at 1 km; the paper prints its value at 1 m", "dB")
+    shadowing_db: float = _option(8.0, "standard deviation of shadowing; 0: none", "dB")
+    decorrelation_m: float = _option(50.0, "distance at which shadowing correlation is 1/e; 0: white", "m")
+    site_correlation: float = _option(0.5, "correlation of shadowing between access points")
+    shadowing: str = _option("fft", "map generator: " + ", ".join(SHADOW_METHODS))
+    pixel_m: float = _option(5.0, "pixel of the shadow maps", "m")
+    maps: str = _option("", "file with measured maps or a drive test (.npz or .csv); replaces the simulator")
+    deployment_seed: int = _option(0, "seed of positions, maps and phones")
+    measured: int = _option(3, "access points a phone measures, master included (1 to 8)")
+    error_db: float = _option(0.0, "standard deviation of the measurement error", "dB")
+    quantum_db: float = _option(0.0, "resolution of reports; 3GPP: 1; 0: none", "dB")
+    missing: float = _option(0.0, "share of reports that do not arrive; the master's always does")
+    stale: float = _option(0.0, "share of reports taken before the phone moved on")
+    stale_m: float = _option(10.0, "how far it moved since", "m")
+    threshold_db: float = _option(10.0, "an access point serves if it is less than this below the master", "dB")
+    candidates: int = _option(10, "candidate access points per master, master not counted")
+    cluster_by: str = _option("distance", "how candidates are chosen: " + ", ".join(CLUSTER_RULES))
+    model: str = _option("local", "local (cost independent of the network's size) or sage (the paper's)")
+    width: int = _option(96, "hidden width of the local model")
+    train_phones: int = _option(10_000, "phones to learn from")
+    validation_phones: int = _option(2_000, "phones to choose by")
+    test_phones: int = _option(8_000, "phones to judge by")
+
+    def __post_init__(self) -> None:
+        for name, allowed in (
+            ("placement", PLACEMENTS),
+            ("shadowing", SHADOW_METHODS),
+            ("cluster_by", CLUSTER_RULES),
+            ("model", MODELS),
+        ):
+            if getattr(self, name) not in allowed:
+                raise UserError(f"{name} {getattr(self, name)!r}", f"one of {', '.join(allowed)}")
+        for name, low, high in _RANGES:
+            value = getattr(self, name)
+            if not math.isfinite(value) or not low <= value <= high:
+                raise UserError(f"{name} {value}", f"a number from {low:g} to {high:g}")
+        if self.candidates >= self.access_points and not self.maps:
+            raise UserError(
+                f"{self.candidates} candidates of {self.access_points} access points",
+                "fewer candidates than access points",
+                f"set candidates to at most {self.access_points - 1}",
+            )
+        if self.measured > self.candidates + 1:
+            raise UserError(
+                f"{self.measured} measured of {self.candidates} candidates and the master",
+                "measured access points among the candidates",
+                "measure fewer or raise candidates",
+            )
+
+    @classmethod
+    def paper(cls, **changes: Any) -> Settings:
+        """The paper's model on its L = 100 network, with the constants that reproduce its statistics."""
+        return cls(**{"model": "sage", **changes})
+
+    @classmethod
+    def paper_text(cls, access_points: int = 100, **changes: Any) -> Settings:
+        """Areas as the paper's setup states them: 100 in 1 km x 1 km, 50 in 2 km x 2 km."""
+        return cls(**{"access_points": access_points, "side_m": 1000.0 if access_points >= 100 else 2000.0, **changes})
+
+    @classmethod
+    def paper_density(cls, access_points: int = 100, **changes: Any) -> Settings:
+        """Densities as the paper's results state them: 100 in 2 km x 2 km (25/km2), 50 in 1 km x 1 km (50/km2)."""
+        return cls(**{"access_points": access_points, "side_m": 2000.0 if access_points >= 100 else 1000.0, **changes})
+
+    @classmethod
+    def ref3(cls, **changes: Any) -> Settings:
+        """Scalable cell-free massive MIMO systems (2020): 10 dB without correlation, wrapped 2 km."""
+        given = {"side_m": 2000.0, "wrap": True, "shadowing_db": 10.0, "decorrelation_m": 0.0, "site_correlation": 0.0}
+        return cls(**{**given, **changes})
+
+    @classmethod
+    def book(cls, **changes: Any) -> Settings:
+        """Foundations of user-centric cell-free massive MIMO (2021): 4 dB, halved every 9 m, wrapped 1 km."""
+        given = {"wrap": True, "shadowing_db": 4.0, "decorrelation_m": 9 / math.log(2), "site_correlation": 0.0}
+        # the book states -30.5 dB at 1 m; the task's reference is 1 km
+        return cls(**{**given, "exponent": 3.67, "gain_at_1km_db": -30.5 - 3 * 36.7, **changes})
+
+    @classmethod
+    def vienna(cls, **changes: Any) -> Settings:
+        """The Vienna system level simulator's maps: 10 dB, 20 m, 0.5 between sites, 8 neighbours."""
+        given = {"shadowing_db": 10.0, "decorrelation_m": 20.0, "site_correlation": 0.5, "shadowing": "claussen8"}
+        return cls(**{**given, **changes})
+
+
+_RANGES = (
+    ("access_points", 2, 10_000_000),
+    ("side_m", 1, 1e7),
+    ("height_m", 0.1, 1e4),
+    ("exponent", 0.1, 10),
+    ("gain_at_1km_db", -500, 500),
+    ("shadowing_db", 0, 50),
+    ("decorrelation_m", 0, 1e6),
+    ("site_correlation", 0, 1),
+    ("pixel_m", 0.01, 1e5),
+    ("deployment_seed", 0, 2**62),
+    ("measured", 1, 8),
+    ("error_db", 0, 50),
+    ("quantum_db", 0, 50),
+    ("missing", 0, 1),
+    ("stale", 0, 1),
+    ("stale_m", 0, 1e5),
+    ("threshold_db", 0.01, 200),
+    ("candidates", 1, 1000),
+    ("width", 4, 4096),
+    ("train_phones", 1, 10**8),
+    ("validation_phones", 1, 10**8),
+    ("test_phones", 1, 10**8),
+)
+
+PRESETS: dict[str, Callable[..., Settings]] = {
+    "paper": Settings.paper,
+    "paper-text": Settings.paper_text,
+    "paper-density": Settings.paper_density,
+    "ref3": Settings.ref3,
+    "book": Settings.book,
+    "vienna": Settings.vienna,
+}
