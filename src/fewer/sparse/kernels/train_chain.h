@@ -1,0 +1,227 @@
+/* Chains of sparse layers, forwards and backwards, one block of samples after the other.
+
+   A block passes through all layers before the next one starts, so what one layer writes is still in the
+   cache when the next one reads it. Threads take whole blocks; each has its own weight gradients, which are
+   added up in a fixed order, so a given number of threads always gives the same bits. */
+
+typedef struct {
+    int64_t in, out, kept;
+    int relu, wide;
+    const int32_t *row_start, *column_start, *order;
+    const void *column, *row;
+} Layer;
+
+typedef struct { /* where a product goes: rows of a block (columns 0), or the first columns of strided rows */
+    void *data;
+    int64_t stride, columns;
+} Rows;
+
+typedef struct {
+    int lanes;
+    void (*forward)(int, const Layer *, const void *, const void *, const void *, const Rows *);
+    void (*transpose)(int, const Layer *, const void *, const void *, const void *, const Rows *);
+    void (*gradient)(int, const Layer *, const void *, const void *, void *, void *, int);
+} Kernels;
+
+typedef struct {
+    int length;
+    int64_t widest;          /* the most features any layer reads or writes */
+    int64_t hidden;          /* features between the layers, in all */
+    int64_t weights;         /* kept weights and biases, in all */
+    Layer layers[];
+} Chain;
+
+typedef struct { /* a (samples, features) tensor, strides in elements */
+    char *data;
+    int64_t feature_stride, sample_stride;
+} Matrix;
+
+#define MOST_LAYERS 64
+
+typedef struct {
+    const Kernels *kernels[2]; /* for narrow and for wide columns */
+    const Chain *chain;
+    int64_t samples, blocks;
+    size_t size; /* of an element, in bytes */
+    int width, threads, weights_wanted;
+    Matrix x, gy;
+    char *y, *gx, *hidden;
+    const char *values[MOST_LAYERS], *bias[MOST_LAYERS];
+    char *gradients[MOST_LAYERS], *bias_gradients[MOST_LAYERS];
+} Call;
+
+typedef struct {
+    const Call *call;
+    int64_t first, last; /* blocks */
+    char *scratch;
+    char *gradients[MOST_LAYERS], *bias_gradients[MOST_LAYERS];
+} Share;
+
+static inline int64_t round_up(int64_t count, int64_t unit) { return (count + unit - 1) / unit * unit; }
+
+/* Blocks of at most eight vectors, as many as the threads can share evenly, none much wider than another. */
+static void cut(Call *call, int threads) {
+    const int64_t lanes = call->kernels[0]->lanes, pieces = round_up(call->samples, lanes) / lanes;
+    int64_t blocks = round_up(pieces, 8) / 8;
+    if (threads > pieces) threads = (int)pieces;
+    blocks = round_up(blocks, threads);
+    call->width = (int)(round_up(pieces, blocks) / blocks * lanes);
+    call->blocks = round_up(call->samples, call->width) / call->width;
+    call->threads = threads < call->blocks ? threads : (int)call->blocks;
+}
+
+#define COPY_FEATURES(ELEMENT)                                                                              \
+    const ELEMENT *source = (const ELEMENT *)from.data + first * from.sample_stride;                        \
+    ELEMENT *target = (ELEMENT *)to;                                                                        \
+    const int64_t step = from.feature_stride, stride = from.sample_stride;                                  \
+    if (stride == 1) {                                                                                      \
+        for (int64_t f = 0; f < features; f++) {                                                            \
+            if (used && used[f] == used[f + 1]) continue;                                                   \
+            memcpy(target + f * width, source + f * step, count * sizeof(ELEMENT));                         \
+            memset(target + f * width + count, 0, (width - count) * sizeof(ELEMENT));                       \
+        }                                                                                                   \
+        return;                                                                                             \
+    }                                                                                                       \
+    for (int64_t start = 0; start < features; start += 16) {                                                \
+        const int64_t end = start + 16 < features ? start + 16 : features;                                  \
+        for (int64_t s = 0; s < count; s++)                                                                 \
+            for (int64_t f = start; f < end; f++) target[f * width + s] = source[s * stride + f * step];    \
+        for (int64_t f = start; f < end; f++)                                                               \
+            memset(target + f * width + count, 0, (width - count) * sizeof(ELEMENT));                       \
+    }
+
+/* Samples first.. of a tensor into a block, zeros behind the last one. Tiles of 16 features keep a transpose
+   in the cache. */
+static void pack_single(char *to, Matrix from, int64_t features, const int32_t *used, int64_t first,
+                        int64_t count, int64_t width) {
+    COPY_FEATURES(float)
+}
+
+static void pack_double(char *to, Matrix from, int64_t features, const int32_t *used, int64_t first,
+                        int64_t count, int64_t width) {
+    COPY_FEATURES(double)
+}
+
+static void pack(const Call *call, char *to, Matrix from, int64_t features, const int32_t *used, int64_t first,
+                 int64_t count) {
+    (call->size == 4 ? pack_single : pack_double)(to, from, features, used, first, count, call->width);
+}
+
+static inline size_t block_bytes(const Call *call, int64_t features) {
+    return (size_t)features * call->width * call->size;
+}
+
+static void *forward_share(void *argument) {
+    const Share *share = argument;
+    const Call *call = share->call;
+    const Chain *chain = call->chain;
+    const size_t half = block_bytes(call, chain->widest);
+    for (int64_t block = share->first; block < share->last; block++) {
+        const int64_t first = block * call->width, left = call->samples - first;
+        const int64_t count = left < call->width ? left : call->width;
+        char *x = share->scratch;
+        char *kept = call->hidden ? call->hidden + block * block_bytes(call, chain->hidden) : NULL;
+        pack(call, x, call->x, chain->layers[0].in, chain->layers[0].column_start, first, count);
+        for (int i = 0; i < chain->length; i++) {
+            const Layer *layer = &chain->layers[i];
+            const int last = i == chain->length - 1;
+            char *next = kept ? kept : share->scratch + ((i & 1) ? 0 : half);
+            const Rows y = {last ? call->y + first * call->size : next, call->samples, last ? count : 0};
+            call->kernels[layer->wide]->forward(call->width, layer, call->values[i], call->bias[i], x, &y);
+            x = next;
+            if (kept) kept += block_bytes(call, layer->out);
+        }
+    }
+    return NULL;
+}
+
+static void *backward_share(void *argument) {
+    const Share *share = argument;
+    const Call *call = share->call;
+    const Chain *chain = call->chain;
+    const size_t third = block_bytes(call, chain->widest);
+    char *x = share->scratch;
+    for (int64_t block = share->first; block < share->last; block++) {
+        const int64_t first = block * call->width, left = call->samples - first;
+        const int64_t count = left < call->width ? left : call->width;
+        char *gy = share->scratch + third, *gx = gy + third;
+        const char *hidden = call->hidden + block * block_bytes(call, chain->hidden) + block_bytes(call, chain->hidden);
+        pack(call, gy, call->gy, chain->layers[chain->length - 1].out, NULL, first, count);
+        if (call->weights_wanted)
+            pack(call, x, call->x, chain->layers[0].in, chain->layers[0].column_start, first, count);
+        for (int i = chain->length - 1; i >= 0; i--) {
+            const Layer *layer = &chain->layers[i];
+            const Kernels *kernels = call->kernels[layer->wide];
+            if (i) hidden -= block_bytes(call, layer->in);
+            if (call->weights_wanted)
+                kernels->gradient(call->width, layer, gy, i ? hidden : x, share->gradients[i],
+                                  share->bias_gradients[i], block > share->first);
+            if (!i && !call->gx) break;
+            const Rows out = {i ? gx : call->gx + first * call->size, call->samples, i ? 0 : count};
+            kernels->transpose(call->width, layer, call->values[i], gy,
+                               i && chain->layers[i - 1].relu ? hidden : NULL, &out);
+            char *swap = gy;
+            gy = gx, gx = swap;
+        }
+    }
+    return NULL;
+}
+
+/* Scratch memory of the calling thread: grows to what the largest call needs, goes with the thread. */
+static pthread_key_t scratch_key;
+
+static char *scratch(size_t bytes) {
+    struct Held { size_t bytes; } *held = pthread_getspecific(scratch_key);
+    if (!held || held->bytes < bytes) {
+        free(held);
+        held = NULL;
+        if (posix_memalign((void **)&held, 64, bytes + 64)) held = NULL;
+        if (held) held->bytes = bytes;
+        pthread_setspecific(scratch_key, held);
+    }
+    return held ? (char *)held + 64 : NULL;
+}
+
+static void add(size_t size, char *to, const char *from, int64_t count) {
+    if (size == sizeof(float))
+        for (int64_t i = 0; i < count; i++) ((float *)to)[i] += ((const float *)from)[i];
+    else
+        for (int64_t i = 0; i < count; i++) ((double *)to)[i] += ((const double *)from)[i];
+}
+
+/* Runs the blocks on the caller's thread and on threads - 1 others; 0 when memory or threads run out. */
+static int share_out(const Call *call, void *(*work)(void *), size_t scratch_bytes) {
+    Share shares[call->threads];
+    pthread_t others[call->threads];
+    const Chain *chain = call->chain;
+    const size_t gradient_bytes =
+        call->weights_wanted ? (size_t)round_up((chain->weights + 64 * chain->length) * call->size, 64) : 0;
+    char *memory = scratch(scratch_bytes * call->threads + gradient_bytes * (call->threads - 1));
+    if (!memory) return 0;
+    for (int t = 0; t < call->threads; t++) {
+        Share *share = &shares[t];
+        share->call = call;
+        share->first = call->blocks * t / call->threads;
+        share->last = call->blocks * (t + 1) / call->threads;
+        share->scratch = memory + scratch_bytes * t;
+        char *own = memory + scratch_bytes * call->threads + gradient_bytes * (t - 1);
+        for (int i = 0; call->weights_wanted && i < chain->length; i++) {
+            share->gradients[i] = t ? own : call->gradients[i];
+            own += chain->layers[i].kept * call->size;
+            share->bias_gradients[i] = call->bias_gradients[i] && t ? own : call->bias_gradients[i];
+            own += chain->layers[i].out * call->size;
+        }
+    }
+    int started = 1;
+    while (started < call->threads && !pthread_create(&others[started], NULL, work, &shares[started])) started++;
+    for (int t = 0; t < call->threads; t++)
+        if (!t || t >= started) work(&shares[t]); /* what no thread could be had for is done here */
+    for (int t = 1; t < started; t++) pthread_join(others[t], NULL);
+    for (int t = 1; call->weights_wanted && t < call->threads; t++)
+        for (int i = 0; i < chain->length; i++) {
+            add(call->size, call->gradients[i], shares[t].gradients[i], chain->layers[i].kept);
+            if (call->bias_gradients[i])
+                add(call->size, call->bias_gradients[i], shares[t].bias_gradients[i], chain->layers[i].out);
+        }
+    return 1;
+}

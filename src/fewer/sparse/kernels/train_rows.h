@@ -1,0 +1,146 @@
+/* The three sparse products on one block of samples; a template for one (REAL, INDEX, instruction set).
+
+   A block holds `width` samples of every feature: row f is at block + f * width, aligned, and width is a
+   multiple of LANES of at most 8 vectors, so that a row of sums lives in registers while kept weights
+   stream past it. The batch is the SIMD axis: sparsity costs no gathers.
+
+   The including file defines REAL, INDEX, LANES, VEC, MASK, TARGET, NAME(x), SPLAT(s), FMA(a, b, c), GROUP
+   and REDUCE(sums, vectors), which writes the GROUP totals of GROUP vectors. */
+
+#define INLINE static inline __attribute__((always_inline)) TARGET
+#define VECTORS(pointer) ((const VEC *)(pointer))
+
+/* y[o] = bias[o] + sum over kept (o, i) of weight * x[i], then relu where asked. Rows without kept weights
+   are constants and cost one store. */
+INLINE void NAME(forward_rows)(const int vectors, const Layer *layer, const REAL *values, const REAL *bias,
+                               const REAL *x, const Rows *y) {
+    const int32_t *start = layer->row_start;
+    const INDEX *column = layer->column;
+    const VEC zero = SPLAT((REAL)0);
+    for (int64_t o = 0; o < layer->out; o++) {
+        VEC sums[8];
+        const VEC first = SPLAT(bias ? bias[o] : (REAL)0);
+        for (int v = 0; v < vectors; v++) sums[v] = first;
+        for (int32_t k = start[o]; k < start[o + 1]; k++) {
+            const VEC weight = SPLAT(values[k]);
+            const VEC *row = VECTORS(x + (size_t)column[k] * (vectors * LANES));
+            for (int v = 0; v < vectors; v++) sums[v] = FMA(weight, row[v], sums[v]);
+        }
+        if (layer->relu) /* not (sum <= 0): a NaN stays a NaN, as in torch */
+            for (int v = 0; v < vectors; v++) sums[v] = (VEC)((MASK)sums[v] & ~(MASK)(sums[v] <= zero));
+        if (y->columns == 0) {
+            VEC *out = (VEC *)((REAL *)y->data + (size_t)o * (vectors * LANES));
+            for (int v = 0; v < vectors; v++) out[v] = sums[v];
+        } else {
+            VEC whole[8]; /* a copy, so that the sums themselves stay in registers */
+            for (int v = 0; v < vectors; v++) whole[v] = sums[v];
+            memcpy((REAL *)y->data + (size_t)o * y->stride, whole, y->columns * sizeof(REAL));
+        }
+    }
+}
+
+/* gx[i] = sum over kept (o, i) of weight * gy[o], zero where `active` (the layer below after its relu) is. */
+INLINE void NAME(transpose_rows)(const int vectors, const Layer *layer, const REAL *values, const REAL *gy,
+                                 const REAL *active, const Rows *gx) {
+    const int32_t *start = layer->column_start, *order = layer->order;
+    const INDEX *source = layer->row;
+    const VEC zero = SPLAT((REAL)0);
+    for (int64_t i = 0; i < layer->in; i++) {
+        VEC sums[8];
+        for (int v = 0; v < vectors; v++) sums[v] = zero;
+        for (int32_t k = start[i]; k < start[i + 1]; k++) {
+            const VEC weight = SPLAT(values[order[k]]);
+            const VEC *row = VECTORS(gy + (size_t)source[k] * (vectors * LANES));
+            for (int v = 0; v < vectors; v++) sums[v] = FMA(weight, row[v], sums[v]);
+        }
+        if (active && start[i] < start[i + 1]) {
+            const VEC *gate = VECTORS(active + (size_t)i * (vectors * LANES));
+            for (int v = 0; v < vectors; v++) sums[v] = (VEC)((MASK)sums[v] & ~(MASK)(gate[v] <= zero));
+        }
+        if (gx->columns == 0) {
+            VEC *out = (VEC *)((REAL *)gx->data + (size_t)i * (vectors * LANES));
+            for (int v = 0; v < vectors; v++) out[v] = sums[v];
+        } else {
+            VEC whole[8]; /* a copy, so that the sums themselves stay in registers */
+            for (int v = 0; v < vectors; v++) whole[v] = sums[v];
+            memcpy((REAL *)gx->data + (size_t)i * gx->stride, whole, gx->columns * sizeof(REAL));
+        }
+    }
+}
+
+/* One group of kept-weight gradients: count <= GROUP dots of the row in registers with rows of x. */
+INLINE void NAME(dots)(const int vectors, const int count, const VEC *g, const INDEX *column, const REAL *x,
+                       REAL *out, int add) {
+    VEC sums[GROUP];
+    for (int j = 0; j < count; j++) {
+        const VEC *row = VECTORS(x + (size_t)column[j] * (vectors * LANES));
+        sums[j] = g[0] * row[0];
+        for (int v = 1; v < vectors; v++) sums[j] = FMA(g[v], row[v], sums[j]);
+    }
+    for (int j = count; j < GROUP; j++) sums[j] = SPLAT((REAL)0);
+    REAL totals[GROUP] __attribute__((aligned(64)));
+    REDUCE(totals, sums);
+    for (int j = 0; j < count; j++) out[j] = add ? out[j] + totals[j] : totals[j];
+}
+
+/* gw[k] = gy[o] . x[i] at kept (o, i) and gb[o] = sum of gy[o]; `add` sums over the blocks of a batch. */
+INLINE void NAME(gradient_rows)(const int vectors, const Layer *layer, const REAL *gy, const REAL *x, REAL *gw,
+                                REAL *gb, int add) {
+    const int32_t *start = layer->row_start;
+    const INDEX *column = layer->column;
+    for (int64_t o = 0; o < layer->out; o++) {
+        VEC g[8];
+        for (int v = 0; v < vectors; v++) g[v] = VECTORS(gy + (size_t)o * (vectors * LANES))[v];
+        int32_t k = start[o];
+        for (; k + GROUP <= start[o + 1]; k += GROUP)
+            NAME(dots)(vectors, GROUP, g, column + k, x, gw + k, add);
+        if (k < start[o + 1]) NAME(dots)(vectors, start[o + 1] - k, g, column + k, x, gw + k, add);
+        if (gb) {
+            VEC sum = g[0];
+            for (int v = 1; v < vectors; v++) sum += g[v];
+            REAL total = 0;
+            for (int lane = 0; lane < LANES; lane++) total += sum[lane];
+            gb[o] = add ? gb[o] + total : total;
+        }
+    }
+}
+
+/* The number of vectors as a constant lets the compiler keep the sums in registers. */
+#define BY_WIDTH(call)                                                                                      \
+    switch (width / LANES) {                                                                                \
+    case 1: call(1); break;                                                                                 \
+    case 2: call(2); break;                                                                                 \
+    case 3: call(3); break;                                                                                 \
+    case 4: call(4); break;                                                                                 \
+    case 5: call(5); break;                                                                                 \
+    case 6: call(6); break;                                                                                 \
+    case 7: call(7); break;                                                                                 \
+    default: call(8); break;                                                                                \
+    }
+
+static TARGET void NAME(forward)(int width, const Layer *layer, const void *values, const void *bias,
+                                 const void *x, const Rows *y) {
+#define CALL(vectors) NAME(forward_rows)(vectors, layer, values, bias, x, y)
+    BY_WIDTH(CALL)
+#undef CALL
+}
+
+static TARGET void NAME(transpose)(int width, const Layer *layer, const void *values, const void *gy,
+                                   const void *active, const Rows *gx) {
+#define CALL(vectors) NAME(transpose_rows)(vectors, layer, values, gy, active, gx)
+    BY_WIDTH(CALL)
+#undef CALL
+}
+
+static TARGET void NAME(gradient)(int width, const Layer *layer, const void *gy, const void *x, void *gw,
+                                  void *gb, int add) {
+#define CALL(vectors) NAME(gradient_rows)(vectors, layer, gy, x, gw, gb, add)
+    BY_WIDTH(CALL)
+#undef CALL
+}
+
+static const Kernels NAME(kernels) = {LANES, NAME(forward), NAME(transpose), NAME(gradient)};
+
+#undef BY_WIDTH
+#undef VECTORS
+#undef INLINE

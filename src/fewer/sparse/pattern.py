@@ -1,0 +1,182 @@
+"""Which positions of a weight matrix are kept, and the compiled kernels that work on them."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from functools import cached_property
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fewer.core.errors import UserError
+
+try:
+    from fewer.sparse import _train as kernels
+except ImportError:
+    kernels = None  # type: ignore[assignment]
+    logging.getLogger(__name__).info("compiled sparse kernels are missing: torch's CSR kernels serve, slower")
+
+__all__ = ["Chain", "Pattern", "has_kernels"]
+
+_known: WeakValueDictionary[tuple[int, int, bytes], Pattern] = WeakValueDictionary()
+
+
+class Pattern:
+    """The kept positions of one weight matrix, by rows and by columns; never changes, so copies of a network share it.
+
+    Kept weights are in row-major order. `order` finds them when columns are walked instead.
+    """
+
+    def __init__(self, mask: Tensor) -> None:
+        kept = mask.detach().cpu().numpy()
+        self.out_features, self.in_features = (int(size) for size in kept.shape)
+        rows, columns = np.nonzero(kept)
+        self.kept = len(rows)
+        if self.kept >= 2**31:
+            raise UserError(f"{self.kept} kept weights in one layer", "fewer than 2**31", "split the layer")
+        self.wide = max(kept.shape) > 2**16
+        index = np.int32 if self.wide else np.uint16
+        order = np.lexsort((rows, columns))
+        self.row_start = _starts(rows, self.out_features)
+        self.column = columns.astype(index)
+        self.column_start = _starts(columns, self.in_features)
+        self.row = rows[order].astype(index)
+        self.order = order.astype(np.int32)
+
+    @classmethod
+    def of(cls, mask: Tensor) -> Pattern:
+        """The pattern of a (out, in) mask; equal masks give the same object."""
+        if mask.dim() != 2 or mask.dtype != torch.bool:
+            raise UserError(f"a mask of shape {tuple(mask.shape)} and {mask.dtype}", "two axes and torch.bool")
+        bits = np.packbits(mask.detach().cpu().numpy())
+        key = (mask.shape[0], mask.shape[1], hashlib.sha256(bits.tobytes()).digest())
+        found = _known.get(key)
+        if found is None:
+            found = _known[key] = cls(mask)
+        return found
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Pattern:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Pattern.of, (self.mask(),)
+
+    @property
+    def index_bytes(self) -> int:
+        """Memory of the positions."""
+        arrays = (self.row_start, self.column, self.column_start, self.row, self.order)
+        return sum(array.nbytes for array in arrays)
+
+    def mask(self) -> Tensor:
+        """The (out, in) mask."""
+        kept = np.zeros((self.out_features, self.in_features), dtype=bool)
+        kept[self._rows(), self.column] = True
+        return torch.from_numpy(kept)
+
+    def positions(self, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Row and column of each kept weight."""
+        rows, columns = self._rows(), self.column.astype(np.int64)
+        return torch.from_numpy(rows).to(device), torch.from_numpy(columns).to(device)
+
+    def _rows(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        return np.repeat(np.arange(self.out_features), np.diff(self.row_start))
+
+    def layer(self, *, relu: bool) -> tuple[int, ...]:
+        """What the kernels read of this layer; the arrays must outlive the plan that holds their addresses."""
+        arrays = (self.row_start, self.column, self.column_start, self.row, self.order)
+        addresses = tuple(array.ctypes.data for array in arrays)
+        return (self.in_features, self.out_features, self.kept, int(relu), int(self.wide), *addresses)
+
+    @cached_property
+    def alone(self) -> Chain:
+        """This layer as a chain of one, without relu."""
+        return Chain((self,), (False,))
+
+
+def _starts(index: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, np.dtype[np.int32]]:
+    counts = np.bincount(index, minlength=size)
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+
+
+def has_kernels(x: Tensor) -> bool:
+    """Whether the compiled kernels can work on this tensor."""
+    return kernels is not None and x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
+
+
+class Chain:
+    """Sparse layers with an optional relu after each, as the kernels see them; outputs are feature-major.
+
+    A (samples, features) result is the transpose of a contiguous (features, samples) tensor, so elementwise
+    operations keep its layout. Inputs may have any strides.
+    """
+
+    def __init__(self, patterns: tuple[Pattern, ...], relu: tuple[bool, ...]) -> None:
+        self.patterns, self.relu = patterns, relu
+        self.plan = kernels.plan([p.layer(relu=r) for p, r in zip(patterns, relu)]) if kernels else None
+        self.in_features, self.out_features = patterns[0].in_features, patterns[-1].out_features
+        self.hidden_features = sum(p.out_features for p in patterns[:-1])
+        self.work = max(1, sum(p.kept for p in patterns))
+
+    def threads(self, samples: int) -> int:
+        """Starting a thread takes as long as about a million multiplications."""
+        most = torch.get_num_threads()
+        return 1 if most == 1 else max(1, min(most, samples * self.work // 1_000_000))
+
+    def forward(
+        self, x: Tensor, weights: tuple[Tensor | None, ...], threads: int, *, hidden: Tensor | None = None
+    ) -> Tensor:
+        """Outputs of (samples, features); `weights` are values and bias of each layer in turn."""
+        samples = x.shape[0]
+        y = x.new_empty((self.out_features, samples))
+        if samples:
+            kernels.forward(
+                self.plan, x.dtype is torch.float64, threads, samples, x.data_ptr(), x.stride(1), x.stride(0),
+                y.data_ptr(), 0 if hidden is None else hidden.data_ptr(),
+                *[0 if weight is None else weight.data_ptr() for weight in weights],
+            )  # fmt: skip
+        return y.t()
+
+    def room(self, x: Tensor, threads: int) -> Tensor:
+        """Memory for the activations between the layers."""
+        padded = kernels.padded(x.dtype is torch.float64, threads, x.shape[0])
+        return x.new_empty(self.hidden_features * padded)
+
+    def backward(
+        self,
+        gy: Tensor,
+        x: Tensor,
+        weights: tuple[Tensor | None, ...],
+        threads: int,
+        *,
+        hidden: Tensor | None = None,
+        wants: tuple[bool, bool],
+    ) -> tuple[Tensor | None, list[Tensor | None]]:
+        """Gradients of the input and of the weights, whichever `wants` asks for."""
+        samples = x.shape[0]
+        gx = gy.new_empty((self.in_features, samples)) if wants[0] else None
+        gradients: list[Tensor | None] = [None] * len(weights)
+        numbers: list[int] = []
+        for i in range(0, len(weights), 2):
+            value, bias = weights[i], weights[i + 1]
+            numbers.append(0 if value is None else value.data_ptr())
+            if wants[1]:
+                gradient = gradients[i] = gy.new_empty(self.patterns[i >> 1].kept)
+                bias_gradient = gradients[i + 1] = None if bias is None else torch.empty_like(bias)
+                numbers += gradient.data_ptr(), 0 if bias_gradient is None else bias_gradient.data_ptr()
+            else:
+                numbers += 0, 0
+        if samples:
+            kernels.backward(
+                self.plan, gy.dtype is torch.float64, threads, samples, x.data_ptr(), x.stride(1), x.stride(0),
+                gy.data_ptr(), gy.stride(1), gy.stride(0), 0 if hidden is None else hidden.data_ptr(),
+                0 if gx is None else gx.data_ptr(), int(wants[1]), *numbers,
+            )  # fmt: skip
+        elif wants[1]:
+            for made in gradients:
+                if made is not None:
+                    made.zero_()
+        return None if gx is None else gx.t(), gradients

@@ -1,0 +1,191 @@
+"""Differentiable products with kept weights.
+
+`Mul` multiplies kept weights and activations, `Dot` multiplies two activations at the kept positions. The
+gradient of either is made of the two, so both can be differentiated any number of times, under `torch.func` too:
+
+    y = Mul(w, x)       dw = Dot(dy, x)      dx = Mul(w, dy, transposed)
+    w = Dot(g, x)       dg = Mul(dw, x)      dx = Mul(dw, g, transposed)
+
+`apply_chain` is the fast way through one or more layers; where it cannot be used, or where its gradient is
+itself differentiated, the layers are composed of `Mul` and `Dot`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._C import _are_functorch_transforms_active as _under_func
+
+from fewer.sparse.pattern import Chain, Pattern, has_kernels
+
+__all__ = ["Dot", "Mul", "apply_chain", "compose"]
+
+Weights = tuple[Tensor | None, ...]  # values and bias of each layer in turn
+
+
+class Mul(torch.autograd.Function):
+    """(samples, in) to (samples, out) through kept weights, or back to (samples, in) when transposed."""
+
+    @staticmethod
+    def forward(values: Tensor, x: Tensor, pattern: Pattern, transposed: bool) -> Tensor:
+        if not has_kernels(x):
+            return _torch_multiply(values, x, pattern, transposed)
+        values, chain = values.contiguous(), pattern.alone
+        if not transposed:
+            return chain.forward(x, (values, None), chain.threads(x.shape[0]))
+        gx, _ = chain.backward(x, x, (values, None), chain.threads(x.shape[0]), wants=(True, False))
+        assert gx is not None
+        return gx
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        values, x, ctx.pattern, ctx.transposed = inputs
+        ctx.save_for_backward(values, x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (gy,), (values, x), transposed = gradients, ctx.saved_tensors, ctx.transposed
+        outer, inner = (x, gy) if transposed else (gy, x)
+        wants_values, wants_x = ctx.needs_input_grad[:2]
+        g_values = Dot.apply(outer, inner, ctx.pattern) if wants_values else None
+        gx = Mul.apply(values, gy, ctx.pattern, not transposed) if wants_x else None
+        return g_values, gx, None, None
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], values: Tensor, x: Tensor, pattern: Pattern, transposed: bool
+    ) -> tuple[Tensor, int]:
+        if in_dims[0] is None and in_dims[1] is not None:
+            x = x.movedim(in_dims[1], 0)
+            y = Mul.apply(values, x.reshape(-1, x.shape[-1]), pattern, transposed)
+            return y.reshape(*x.shape[:-1], y.shape[-1]), 0
+        each_values, each_x = _unbound(info.batch_size, in_dims, values, x)
+        return torch.stack([Mul.apply(v, a, pattern, transposed) for v, a in zip(each_values, each_x)]), 0
+
+
+class Dot(torch.autograd.Function):
+    """(samples, out) and (samples, in) to one product per kept position, summed over the samples."""
+
+    @staticmethod
+    def forward(g: Tensor, x: Tensor, pattern: Pattern) -> Tensor:
+        if not has_kernels(x):
+            rows, columns = pattern.positions(x.device)
+            return (g.t() @ x)[rows, columns]
+        chain = pattern.alone
+        _, (values, _) = chain.backward(g, x, (None, None), chain.threads(x.shape[0]), wants=(False, True))
+        assert values is not None
+        return values
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        g, x, ctx.pattern = inputs
+        ctx.save_for_backward(g, x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (g_values,), (g, x) = gradients, ctx.saved_tensors
+        wants_g, wants_x = ctx.needs_input_grad[:2]
+        gg = Mul.apply(g_values, x, ctx.pattern, False) if wants_g else None
+        gx = Mul.apply(g_values, g, ctx.pattern, True) if wants_x else None
+        return gg, gx, None
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], g: Tensor, x: Tensor, pattern: Pattern
+    ) -> tuple[Tensor, int]:
+        each_g, each_x = _unbound(info.batch_size, in_dims, g, x)
+        return torch.stack([Dot.apply(a, b, pattern) for a, b in zip(each_g, each_x)]), 0
+
+
+def _unbound(size: int, in_dims: tuple[int | None, ...], *tensors: Tensor) -> list[tuple[Tensor, ...]]:
+    """The slices of each tensor along its vmapped axis; a tensor without one is every slice itself."""
+    return [(t,) * size if axis is None else t.unbind(axis) for t, axis in zip(tensors, in_dims)]
+
+
+def _torch_multiply(values: Tensor, x: Tensor, pattern: Pattern, transposed: bool) -> Tensor:
+    """The product by torch's own kernels: CSR on a CPU, a dense matrix elsewhere."""
+    rows, columns = pattern.positions(x.device)
+    shape = (pattern.out_features, pattern.in_features)
+    if x.device.type != "cpu" or x.dtype not in (torch.float32, torch.float64):
+        dense = values.new_zeros(shape).index_put((rows, columns), values)
+        return x @ dense if transposed else x @ dense.t()
+    starts, index = torch.from_numpy(pattern.row_start).long(), columns
+    if transposed:
+        order = torch.from_numpy(pattern.order).long()
+        starts, index, values = torch.from_numpy(pattern.column_start).long(), rows[order], values[order]
+        shape = shape[::-1]
+    with warnings.catch_warnings():  # torch announces once that CSR tensors are in beta
+        warnings.simplefilter("ignore")
+        matrix = torch.sparse_csr_tensor(starts, index, values, shape)
+    return (matrix @ x.t()).t()
+
+
+def compose(chain: Chain, x: Tensor, weights: Weights) -> Tensor:
+    """The chain layer by layer, differentiable any number of times."""
+    for i, (pattern, relu) in enumerate(zip(chain.patterns, chain.relu)):
+        values, bias = weights[2 * i], weights[2 * i + 1]
+        x = Mul.apply(values, x, pattern, False)
+        if bias is not None:
+            x = x + bias
+        if relu:
+            x = x.relu()
+    return x
+
+
+class _Fused(torch.autograd.Function):
+    """A whole chain as one node. Without setup_context: torch would bind its signature anew in each call."""
+
+    @staticmethod
+    def forward(ctx: Any, chain: Chain, x: Tensor, *weights: Tensor | None) -> Tensor:
+        ctx.chain, ctx.threads = chain, chain.threads(x.shape[0])
+        hidden = chain.room(x, ctx.threads) if chain.hidden_features else None
+        ctx.save_for_backward(x, hidden, *weights)
+        return chain.forward(x, weights, ctx.threads, hidden=hidden)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (gy,), (x, hidden, *weights) = gradients, ctx.saved_tensors
+        needs = ctx.needs_input_grad
+        if torch.is_grad_enabled():
+            return None, *_composed_gradients(ctx.chain, gy, x, tuple(weights), needs[1:])
+        wants = needs[1], any(needs[2:]) and any(map(_is_wanted, ctx.next_functions[2:]))
+        gx, found = ctx.chain.backward(gy, x, tuple(weights), ctx.threads, hidden=hidden, wants=wants)
+        return None, gx, *found
+
+
+def _is_wanted(function: tuple[Any, int]) -> bool:
+    """Whether this backward pass goes on into a node: gradients of weights that nobody asked for cost much.
+
+    Torch says so for its own functions; for Python ones it has this question only, which it refuses to answer
+    for a leaf that `autograd.grad` was asked for.
+    """
+    node = function[0]
+    if node is None:
+        return False
+    try:
+        return torch._C._will_engine_execute_node(node)
+    except RuntimeError:
+        return True
+
+
+def _composed_gradients(
+    chain: Chain, gy: Tensor, x: Tensor, weights: Weights, needs: tuple[bool, ...]
+) -> list[Tensor | None]:
+    """The same gradients as functions of their inputs, for a second differentiation."""
+    inputs = [tensor for tensor, needed in zip((x, *weights), needs) if needed and tensor is not None]
+    found = iter(torch.autograd.grad(compose(chain, x, weights), inputs, gy, create_graph=True))
+    return [next(found) if needed else None for needed in needs]
+
+
+def apply_chain(chain: Chain, x: Tensor, weights: Weights) -> Tensor:
+    """Outputs of (samples, features), by the fastest way that can be differentiated as the caller may need."""
+    if not has_kernels(x) or _under_func():
+        return compose(chain, x, weights)
+    weights = tuple(None if w is None else w.contiguous() for w in weights)
+    if torch.is_grad_enabled() and (x.requires_grad or any(w is not None and w.requires_grad for w in weights)):
+        result: Tensor = _Fused.apply(chain, x, *weights)
+        return result
+    return chain.forward(x, weights, chain.threads(x.shape[0]))
