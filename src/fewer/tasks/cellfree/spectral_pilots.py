@@ -71,8 +71,8 @@ def strongest_clusters(gain_db: ArrayLike, sizes: ArrayLike) -> Bools:
 def limit_load(gain_db: ArrayLike, clusters: ArrayLike, most: int) -> Bools:
     """The clusters with at most `most` phones per access point, such as one per pilot.
 
-    A full access point keeps the phones it is the strongest server of, then those it hears best. A phone that loses
-    all its servers goes to the strongest access point with room, so that nobody is left out.
+    First every phone takes a seat at the strongest of its servers with room, or of all access points where its
+    servers are full, so that nobody is left out; what room remains goes to the links with the best gains.
     """
     gain = checked_gain(gain_db)
     served = checked_clusters(clusters, gain.shape)
@@ -82,12 +82,12 @@ def limit_load(gain_db: ArrayLike, clusters: ArrayLike, most: int) -> Bools:
             f"{most} phones per access point for {phones} phones and {points} access points",
             f"at least {max(1, -(-phones // points))}",
         )
-    master = np.where(served, gain, -np.inf).argmax(axis=1)
-    # gains lie within +-1000 dB: the bonus puts every mastered phone before every other
-    claim = np.where(served, gain + 3000.0 * (np.arange(points) == master[:, None]), -np.inf)
+    # gains lie within +-1000 dB: the bonus puts every server before every other access point
+    wish = gain + 3000.0 * served
+    seats = np.zeros(gain.shape, dtype=np.bool_)
+    for phone in np.argsort(-wish.max(axis=1), kind="stable"):
+        room = seats.sum(axis=0) < most
+        seats[phone, np.where(room, wish[phone], -np.inf).argmax()] = True
+    claim = np.where(served | seats, gain + 3000.0 * seats, -np.inf)
     rank = np.argsort(np.argsort(-claim, axis=0, kind="stable"), axis=0)
-    limited = np.asarray(served & (rank < most))
-    for phone in np.flatnonzero(~limited.any(axis=1)):
-        room = np.where(limited.sum(axis=0) < most, gain[phone], -np.inf)
-        limited[phone, room.argmax()] = True
-    return limited
+    return np.asarray((served | seats) & (rank < most))
