@@ -60,8 +60,7 @@ class Cohort(Engine):
         found = iter(torch.autograd.grad(losses.sum(), leaves, materialize_grads=True))
         replicas = len(self.seeds)
         flat = {
-            name: torch.cat([next(found).reshape(replicas, -1) for _ in weights[name]], 1)
-            for name in objective.trains
+            name: torch.cat([next(found).reshape(replicas, -1) for _ in weights[name]], 1) for name in objective.trains
         }
         return losses.detach(), flat
 

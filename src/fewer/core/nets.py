@@ -27,6 +27,7 @@ class NetworkSet:
     state: Mapping[str, Weights] | None = None
     training: bool = True
     on_call: Callable[[str, tuple[Any, ...]], None] | None = field(default=None, repr=False)
+    divisor: float = 1.0  # every answer is divided by it: a temperature, where the answers are logits
 
     def __getattr__(self, name: str) -> Callable[..., Tensor]:
         modules: Mapping[str, nn.Module] = object.__getattribute__(self, "modules")
@@ -40,8 +41,10 @@ class NetworkSet:
             if module.training is not self.training:
                 module.train(self.training)
             if self.state is None:
-                return module(*arguments, **options)  # type: ignore[no-any-return]
-            return functional_call(module, dict(self.state[name]), arguments, options)  # type: ignore[no-any-return]
+                answer: Tensor = module(*arguments, **options)
+            else:
+                answer = functional_call(module, dict(self.state[name]), arguments, options)
+            return answer if self.divisor == 1.0 else answer / self.divisor
 
         return call
 
@@ -72,7 +75,9 @@ def recorded(nets: NetworkSet) -> tuple[NetworkSet, dict[str, tuple[Any, ...]]]:
     calls: dict[str, tuple[Any, ...]] = {}
 
     def note(name: str, arguments: tuple[Any, ...]) -> None:
-        detached = tuple(a.detach() if isinstance(a, torch.Tensor) else a for a in arguments)
-        calls.setdefault(name, detached)
+        tensors = [a for a in arguments if isinstance(a, torch.Tensor)]
+        if any(torch._C._functorch.is_functorch_wrapped_tensor(a) for a in tensors):
+            return  # inside an attack's gradient: such a tensor dies with it; the network will be called again
+        calls.setdefault(name, tuple(a.detach() if isinstance(a, torch.Tensor) else a for a in arguments))
 
     return replace(nets, on_call=note), calls

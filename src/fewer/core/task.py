@@ -70,6 +70,7 @@ class Task(ABC, Generic[Batch]):
     """A problem: its data, its networks, what each minimises, how well it went."""
 
     constants: Mapping[str, Tensor] = {}  # graphs, maps: moved to the device once, shared by all replicas
+    recommended: Mapping[str, Any] = {}  # fields of Training that suit the task: {"steps": 2000, "batch": 128}
 
     @abstractmethod
     def networks(self) -> dict[str, nn.Module]:

@@ -1,0 +1,1 @@
+"""Pruning: score every weight, keep exactly k, look at what is left."""

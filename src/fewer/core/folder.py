@@ -1,0 +1,162 @@
+"""A run folder: files that are whole or absent, never half written, and nothing that could execute.
+
+config.json           what was asked for, with versions; a different question is refused
+metrics.jsonl         one line per log step
+metrics.json          the final figures; its presence means the run is finished
+weights.safetensors   network/parameter, dense, pruned weights exactly zero
+mask.safetensors      network/parameter, bool
+state.safetensors     what resuming needs; removed when the run is finished
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+
+from fewer.core.errors import UserError
+
+__all__ = ["Folder", "write_whole"]
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write to a temporary name, flush to the disk, rename: a kill or a full disk leaves the old file as it was."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise _refusal(error, path) from error
+
+
+def _refusal(error: OSError, path: Path) -> UserError:
+    cures = {
+        errno.ENOSPC: "free some space and run the same command again; nothing that was saved is lost",
+        errno.EROFS: "choose another --out",
+        errno.EACCES: "choose another --out or change its permissions",
+    }
+    cure = cures.get(error.errno or 0, "")
+    return UserError(f"{path}: {error.strerror or error}", "a folder that can be written", cure)
+
+
+class Folder:
+    """One run's files."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    @property
+    def finished(self) -> bool:
+        return (self.path / "metrics.json").exists()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Nobody else trains into this folder meanwhile; the lock dies with the process."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            handle = open(self.path / ".lock", "w")  # noqa: SIM115
+        except OSError as error:
+            raise _refusal(error, self.path) from error
+        with handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise UserError(
+                    f"{self.path} is being trained by another process", "a folder of its own", "wait for it to end"
+                ) from None
+            for part in self.path.glob(".*.part"):  # what a killed writer left
+                part.unlink(missing_ok=True)
+            yield
+
+    def claim(self, config: Mapping[str, Any], versions: Mapping[str, Any]) -> None:
+        """Write the configuration, or refuse a folder that holds another one and say where they differ."""
+        wanted = json.loads(json.dumps(config))
+        if (self.path / "config.json").exists():
+            found = self.read_json("config.json")
+            found.pop("versions", None)
+            if found != wanted:
+                raise UserError(
+                    f"{self.path} holds another run: {'; '.join(_differences(found, wanted))}",
+                    "an empty folder or the same settings",
+                    "choose another --out",
+                )
+            return
+        strangers = [p.name for p in self.path.iterdir() if not p.name.startswith(".")] if self.path.exists() else []
+        if strangers:
+            raise UserError(
+                f"{self.path} holds {strangers[0]!r} but no run", "an empty or new folder", "choose another --out"
+            )
+        self.write_json("config.json", {**wanted, "versions": dict(versions)})
+
+    def read_json(self, name: str) -> Any:
+        path = self.path / name
+        try:
+            return json.loads(path.read_text())
+        except FileNotFoundError:
+            raise UserError(f"{self.path} has no {name}", "a run folder", "see `fewer train --help`") from None
+        except (OSError, ValueError) as error:
+            raise UserError(f"{path} cannot be read ({error})", "the JSON that training wrote", "train anew") from None
+
+    def write_json(self, name: str, content: Any) -> None:
+        write_whole(self.path / name, (json.dumps(content, indent=1, sort_keys=False) + "\n").encode())
+
+    def read_tensors(self, name: str) -> dict[str, torch.Tensor]:
+        path = self.path / name
+        try:
+            return dict(load_file(path))
+        except FileNotFoundError:
+            raise UserError(f"{self.path} has no {name}", "a run folder", "see `fewer train --help`") from None
+        except (OSError, SafetensorError) as error:
+            raise UserError(f"{path} is damaged ({error})", "the file that training wrote", "train anew") from None
+
+    def write_tensors(self, name: str, tensors: Mapping[str, torch.Tensor]) -> None:
+        write_whole(self.path / name, save({key: t.detach().cpu().contiguous() for key, t in tensors.items()}))
+
+    def lines(self) -> list[dict[str, Any]]:
+        """The log so far; a line cut off by a kill is left out."""
+        path = self.path / "metrics.jsonl"
+        found = []
+        for line in path.read_text().splitlines() if path.exists() else []:
+            try:
+                found.append(json.loads(line))
+            except ValueError:
+                break
+        return found
+
+    def forget_after(self, step: int) -> None:
+        """Drop log lines that a resumed run will write again."""
+        kept = [line for line in self.lines() if line["step"] <= step]
+        write_whole(self.path / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in kept).encode())
+
+    def log(self, line: Mapping[str, Any]) -> None:
+        try:
+            with open(self.path / "metrics.jsonl", "a") as file:
+                file.write(json.dumps(line) + "\n")
+        except OSError as error:
+            raise _refusal(error, self.path / "metrics.jsonl") from error
+
+    def remove(self, name: str) -> None:
+        (self.path / name).unlink(missing_ok=True)
+
+
+def _differences(found: Any, wanted: Any, path: str = "") -> list[str]:
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        return [
+            difference
+            for key in sorted({*found, *wanted})
+            for difference in _differences(found.get(key), wanted.get(key), f"{path}.{key}" if path else key)
+        ]
+    return [] if found == wanted else [f"{path} was {found!r}, now {wanted!r}"]

@@ -1,0 +1,69 @@
+"""Settings are frozen dataclasses; here they meet text: `key=value` in, defaults with units out."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from fewer.core.errors import UserError
+
+__all__ = ["describe", "from_text", "nearest"]
+
+T = TypeVar("T")
+
+
+def nearest(word: str, words: Sequence[str]) -> str:
+    """ "did you mean ...?" if something is close, else what there is."""
+    close = difflib.get_close_matches(word, words, 1)
+    return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(words)}"
+
+
+def from_text(kind: type[T], pairs: Sequence[str] | Mapping[str, str], start: T | None = None) -> T:
+    """Settings from `key=value` words on top of the defaults (or of `start`)."""
+    if not isinstance(pairs, Mapping):
+        for pair in pairs:
+            if "=" not in pair:
+                raise UserError(f"--set {pair}", "key=value", "see `fewer tasks NAME`")
+        pairs = {key.strip(): value for key, value in (pair.split("=", 1) for pair in pairs)}
+    hints = typing.get_type_hints(kind)
+    names = [f.name for f in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    values: dict[str, Any] = {}
+    for key, text in pairs.items():
+        if key not in names:
+            raise UserError(f"setting {key!r}", f"a setting of {kind.__name__}", nearest(key, names))
+        values[key] = _value(key, text, hints[key])
+    return dataclasses.replace(start, **values) if start is not None else kind(**values)  # type: ignore[type-var]
+
+
+def _value(key: str, text: str, kind: Any) -> Any:
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        if text.lower() == "none" and type(None) in arguments:
+            return None
+        kind = next(argument for argument in arguments if argument is not type(None))
+        return _value(key, text, kind)
+    try:
+        if origin is tuple:
+            parts = [part for part in text.replace(" ", "").split(",") if part]
+            return tuple(_value(key, part, arguments[0]) for part in parts)
+        if kind is bool:
+            return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[text.lower()]
+        if kind in (int, float, str):
+            return kind(text)
+    except (ValueError, KeyError):
+        pass
+    raise UserError(f"{key}={text}", f"a value of type {getattr(kind, '__name__', kind)}", "see `fewer tasks NAME`")
+
+
+def describe(kind: type[Any]) -> list[tuple[str, str, str, str]]:
+    """(name, default, unit, help) of every setting."""
+    rows = []
+    for field in dataclasses.fields(kind):
+        made = field.default_factory
+        default: Any = field.default if made is dataclasses.MISSING else made()
+        rows.append((field.name, str(default), field.metadata.get("unit", ""), field.metadata.get("help", "")))
+    return rows

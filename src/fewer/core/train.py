@@ -1,0 +1,93 @@
+"""The loop around an engine: advance, log, prune when it is time, save, and go on after a kill.
+
+Nothing here depends on when a checkpoint was taken, so a run that was killed at any moment and started again ends
+with the same bits as one that was not.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+
+from fewer.core.engine import Engine
+from fewer.core.errors import UserError
+from fewer.core.folder import Folder
+
+__all__ = ["Event", "Loop", "fit", "save_results"]
+
+
+class Event(Protocol):
+    """Something that happens to the state between two steps: gradual pruning, dropping and growing, a check."""
+
+    def next(self, step: int) -> int | None:
+        """The first step >= `step` before which it wants to act; None: never again."""
+
+    def act(self, engine: Engine) -> None:
+        """Change the state; must be a function of the state, the step and the seeds alone."""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """How often to speak and to save; neither changes the result."""
+
+    log_every: int = 50
+    save_seconds: float = 20.0
+    on_log: Callable[[dict[str, Any]], None] | None = None
+
+
+def fit(
+    engine: Engine, folder: Folder | None = None, *, events: Sequence[Event] = (), loop: Loop | None = None
+) -> None:
+    """Train to the engine's last step, from a saved state if the folder has one."""
+    loop = loop or Loop()
+    if folder is not None and (folder.path / "state.safetensors").exists():
+        engine.restore_(folder.read_tensors("state.safetensors"))
+        folder.forget_after(engine.count)
+    total, saved = engine.training.steps, time.monotonic()
+    while engine.count < total:
+        for event in events:
+            if event.next(engine.count) == engine.count:
+                event.act(engine)
+        log_at = (engine.count // loop.log_every + 1) * loop.log_every
+        later = [step for event in events if (step := event.next(engine.count + 1)) is not None]
+        engine.advance(min([total, log_at, *later]) - engine.count)
+        if engine.count == log_at or engine.count == total:
+            _speak(engine, folder, loop)
+        if folder is not None and time.monotonic() - saved > loop.save_seconds and engine.count % loop.log_every == 0:
+            folder.write_tensors("state.safetensors", dict(engine.state.named()))
+            saved = time.monotonic()
+
+
+def _speak(engine: Engine, folder: Folder | None, loop: Loop) -> None:
+    losses = engine.mean_losses()
+    line: dict[str, Any] = {"step": engine.count}
+    for objective, row in zip(engine.objectives, losses.tolist()):
+        values = [None if value != value else value for value in row]  # JSON knows no NaN
+        line["loss/" + "+".join(objective.trains)] = values if len(values) > 1 else values[0]
+    if folder is not None:
+        folder.log(line)
+    if loop.on_log is not None:
+        loop.on_log(line)
+    weights = [network.weights for network in engine.state.networks.values()]
+    alive = torch.stack([torch.isfinite(w).all(1) for w in weights]).all(0)
+    if not bool(alive.any()):
+        raise UserError(
+            f"weights that are not finite after {engine.count} steps", "a training that converges",
+            "lower the learning rate, or check the data for extreme values",
+        )  # fmt: skip
+
+
+def save_results(engine: Engine, replica: int, folder: Folder) -> None:
+    """Weights and mask of one replica, as anybody may read them."""
+    weights = engine.state.weights_of(replica)
+    folder.write_tensors(
+        "weights.safetensors", {f"{net}/{key}": t for net, by_name in weights.items() for key, t in by_name.items()}
+    )
+    mask = engine.state.mask_of(replica)
+    folder.write_tensors(
+        "mask.safetensors", {f"{net}/{key}": t for net, by_name in mask.items() for key, t in by_name.items()}
+    )

@@ -1,0 +1,254 @@
+"""One training from a description to a finished run folder: what the command line, studies and sweeps all start.
+
+This is the first module above the methods: it combines a task, hardening, pruning and an engine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import platform
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy
+import torch
+from torch import Tensor, nn
+
+import fewer
+from fewer.core.cohort import Cohort
+from fewer.core.engine import Engine, Training
+from fewer.core.errors import UserError
+from fewer.core.evaluate import evaluate, evaluate_cohort, predictor
+from fewer.core.folder import Folder
+from fewer.core.optimizer import Optimizer
+from fewer.core.plain import Plain
+from fewer.core.registry import make
+from fewer.core.state import fresh_modules
+from fewer.core.task import Task
+from fewer.core.train import Event, Loop, fit, save_results
+from fewer.prune.pruning import Pruning, prune_
+from fewer.prune.schedule import events_for
+
+__all__ = ["ENGINES", "Job", "Trained", "load", "versions"]
+
+ENGINES = ("auto", "plain", "cohort", "sparse")
+Progress = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything that decides the result. Two equal jobs on one machine give the same bits."""
+
+    task: str
+    settings: tuple[str, ...] = ()  # key=value words
+    training: Training = field(default_factory=Training)
+    prune: Pruning | None = None
+    harden: str | None = None
+    engine: str = "auto"
+    seeds: tuple[int, ...] = (0,)
+    start_from: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.engine not in ENGINES:
+            raise UserError(f"engine {self.engine!r}", f"one of {', '.join(ENGINES)}")
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
+            raise UserError(f"seeds {self.seeds}", "different whole numbers from 0 up", "--seeds 0-4")
+        if self.engine in ("plain", "sparse") and self.training.precision == "bfloat16" and self.engine == "sparse":
+            raise UserError("bfloat16 with the sparse engine", "float32 or float64", "leave --precision out")
+
+    def config(self) -> dict[str, Any]:
+        """As JSON holds it, with what the bits depend on beside the settings."""
+        return {**dataclasses.asdict(self), "threads": torch.get_num_threads()}
+
+    def make_task(self) -> Task[Any]:
+        """The task, hardened if so asked."""
+        task = make(self.task, self.settings)
+        if self.harden:
+            from fewer.attack.harden import harden
+
+            task = harden(task, self.harden, steps=self.training.steps)
+        return task
+
+    def run(self, out: str | Path, *, loop: Loop | None = None) -> list[dict[str, float]]:
+        """Train into `out` (or go on there, or just read the result if it is finished); figures of each seed."""
+        folder = Folder(out)
+        with folder.locked():
+            folder.claim(self.config(), versions())
+            if folder.finished:
+                found = folder.read_json("metrics.json")
+                return list(found["replicas"]) if "replicas" in found else [found]
+            if len(self.seeds) == 1:
+                return [self._single(folder, loop)]
+            if self._chosen() == "cohort":
+                return self._cohort(folder, loop)
+        figures = [
+            figure
+            for seed in self.seeds
+            for figure in dataclasses.replace(self, seeds=(seed,)).run(folder.path / f"seed-{seed}", loop=loop)
+        ]
+        folder.write_json("metrics.json", {"replicas": figures})
+        return figures
+
+    def _chosen(self) -> str:
+        if self.engine != "auto":
+            return self.engine
+        return "cohort" if len(self.seeds) > 1 else "plain"
+
+    def build(self) -> Engine:
+        """The engine before its first step, pruned if pruning comes first."""
+        task = self.make_task()
+        modules = None if self.start_from is None else [self._loaded(seed) for seed in self.seeds]
+        engine: Engine
+        if self._chosen() == "cohort":
+            engine = Cohort(task, self.training, self.seeds, modules=modules)
+        else:
+            engine = Plain(task, self.training, self.seeds[0], modules=None if modules is None else modules[0])
+        if self.start_from is not None:
+            for replica, seed in enumerate(self.seeds):
+                engine.state.mask_(replica, _read_mask(_run_of(self.start_from, seed, len(self.seeds))))
+        return engine
+
+    def prepare_(self, engine: Engine) -> None:
+        """Prune before the first step where that is when pruning happens."""
+        if self.prune is not None and self.prune.when != "gradual":
+            for replica in range(len(self.seeds)):
+                prune_(engine, self.prune, replica)
+
+    def events(self) -> list[Event]:
+        """What happens during training."""
+        return list(events_for([self.prune] * len(self.seeds), self.training.steps)) if self.prune else []
+
+    def _loaded(self, seed: int) -> Mapping[str, nn.Module]:
+        return load(_run_of(str(self.start_from), seed, len(self.seeds))).modules
+
+    def _train(self, engine: Engine, folder: Folder, loop: Loop | None) -> Engine:
+        if not (folder.path / "state.safetensors").exists():
+            self.prepare_(engine)
+        if self._pays_sparse(engine):
+            from fewer.sparse.engine import sparse_engine
+
+            engine = sparse_engine(engine)
+        fit(engine, folder, events=self.events(), loop=loop)
+        return engine
+
+    def _pays_sparse(self, engine: Engine) -> bool:
+        return False
+
+    def _single(self, folder: Folder, loop: Loop | None) -> dict[str, float]:
+        engine = self._train(self.build(), folder, loop)
+        save_results(engine, 0, folder)
+        modules = engine.state.modules_of(0)
+        figures = evaluate(engine.task, predictor(engine.task, modules, self.seeds[0]))
+        folder.write_json("metrics.json", figures)
+        folder.remove("state.safetensors")
+        return figures
+
+    def _cohort(self, folder: Folder, loop: Loop | None) -> list[dict[str, float]]:
+        engine = self._train(self.build(), folder, loop)
+        figures = evaluate_cohort(engine.task, engine.state)
+        for replica, seed in enumerate(self.seeds):
+            part = Folder(folder.path / f"seed-{seed}")
+            part.path.mkdir(exist_ok=True)
+            part.write_json("config.json", {**self.config(), "seeds": [seed], "cohort": list(self.seeds)})
+            save_results(engine, replica, part)
+            part.write_json("metrics.json", figures[replica])
+        folder.write_json("metrics.json", {"replicas": figures})
+        folder.remove("state.safetensors")
+        return figures
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A finished run, ready to predict."""
+
+    path: Path
+    job: Job
+    task: Task[Any]
+    modules: dict[str, nn.Module]
+    mask: dict[str, dict[str, Tensor]]
+    figures: dict[str, float]
+
+
+def load(path: str | Path) -> Trained:
+    """A finished single run from its folder; nothing is unpickled."""
+    folder = Folder(path)
+    job = job_from(folder.read_json("config.json"))
+    if not folder.finished:
+        raise UserError(f"{path} is not finished", "a finished run", "run the same `fewer train` again to go on")
+    if len(job.seeds) > 1:
+        raise UserError(f"{path} holds {len(job.seeds)} replicas", "one run", f"name one of {path}/seed-*")
+    task = make(job.task, job.settings)
+    modules = fresh_modules(task, job.seeds[0])
+    tensors = folder.read_tensors("weights.safetensors")
+    for name, module in modules.items():
+        prefix = f"{name}/"
+        state = {key.removeprefix(prefix): t for key, t in tensors.items() if key.startswith(prefix)}
+        try:
+            module.to(next(iter(state.values())).dtype).load_state_dict(state)
+        except RuntimeError as error:
+            raise UserError(
+                f"{path}: weights that do not fit ({error})", "this task's networks", "train anew"
+            ) from None
+        module.train(False)
+    return Trained(folder.path, job, task, modules, _read_mask(path), folder.read_json("metrics.json"))
+
+
+def job_from(config: Mapping[str, Any]) -> Job:
+    """The job a config.json describes."""
+    try:
+        training = dict(config["training"])
+        described = dict(training.pop("optimizer"))
+        described["betas"] = tuple(described["betas"])
+        training["device"] = "cpu"  # where it was trained does not matter for reading it
+        return Job(
+            task=config["task"],
+            settings=tuple(config["settings"]),
+            training=Training(**training, optimizer=Optimizer(**described)),
+            prune=Pruning(**config["prune"]) if config["prune"] else None,
+            harden=config["harden"],
+            engine=config["engine"],
+            seeds=tuple(config["seeds"]),
+            start_from=config["start_from"],
+        )
+    except (KeyError, TypeError) as error:
+        raise UserError(f"a config.json without {error}", "what `fewer train` wrote", "train anew") from None
+
+
+def _read_mask(path: str | Path) -> dict[str, dict[str, Tensor]]:
+    mask: dict[str, dict[str, Tensor]] = {}
+    for key, tensor in Folder(path).read_tensors("mask.safetensors").items():
+        network, _, parameter = key.partition("/")
+        mask.setdefault(network, {})[parameter] = tensor
+    return mask
+
+
+def _run_of(path: str, seed: int, count: int) -> Path:
+    part = Path(path) / f"seed-{seed}"
+    return part if count > 1 and part.exists() else Path(path)
+
+
+def versions() -> dict[str, str]:
+    """What a result depends on beside its settings."""
+    commit = ""
+    try:
+        here = Path(__file__).resolve().parent
+        command = ["git", "-C", str(here), "rev-parse", "HEAD"]
+        commit = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout.strip()
+    except OSError:
+        pass
+    return {
+        "fewer": fewer.__version__, "commit": commit, "python": platform.python_version(), "torch": torch.__version__,
+        "numpy": numpy.__version__, "machine": platform.machine(),
+    }  # fmt: skip
+
+
+def digest(job: Job) -> str:
+    """A short name for a job: equal jobs, equal names."""
+    import hashlib
+
+    text = json.dumps(dataclasses.asdict(job), sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()

@@ -1,0 +1,154 @@
+"""Pruning a state: score every network, then mask them all, then look at what is left."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fewer.core.data import convert
+from fewer.core.engine import Engine
+from fewer.core.errors import UserError
+from fewer.core.mask import Mask
+from fewer.core.seed import Stream, name_key, shuffled
+from fewer.core.settings import nearest
+from fewer.core.task import Task
+from fewer.prune import lint
+from fewer.prune.grasp import grasp
+from fewer.prune.keep import SCOPES, keep
+from fewer.prune.magnitude import magnitude
+from fewer.prune.quota import reserve
+from fewer.prune.random import random
+from fewer.prune.scoring import Criterion, Scores, weights_of
+from fewer.prune.snip import snip
+from fewer.prune.synflow import synflow
+
+__all__ = ["CRITERIA", "Pruning", "mask_for", "prune_", "samples"]
+
+CRITERIA: dict[str, Criterion] = {
+    "magnitude": magnitude,
+    "snip": snip,
+    "grasp": grasp,
+    "synflow": synflow,
+    "random": random,
+}
+_WHEN = ("start", "gradual", "set", "rigl")
+
+
+def _setting(default: Any, help: str, unit: str = "") -> Any:
+    return field(default=default, metadata={"help": help, "unit": unit})
+
+
+@dataclass(frozen=True)
+class Pruning:
+    """What to remove, by which measure, and when."""
+
+    method: str = _setting("snip", "magnitude, snip, grasp, synflow or random")
+    sparsity: float = _setting(0.9, "removed at the end", "share of weights")
+    scope: str = _setting("network", "what is ranked together: global, network, layer (equal densities) or erk")
+    when: str = _setting("start", "start (once, before training), gradual, set or rigl (drop and grow)")
+    begin: float = _setting(0.2, "gradual: first pruning", "share of the steps")
+    end: float = _setting(0.6, "gradual, set, rigl: last change of the mask", "share of the steps")
+    every: int = _setting(0, "gradual, set, rigl: steps between changes; 0: a hundredth of the run", "steps")
+    swap: float = _setting(0.3, "set, rigl: swapped at the first change, falling by a cosine", "share of kept")
+    batches: int = _setting(0, "batches to score on; 0: one for snip, two for grasp")
+    samples: int = _setting(100, "samples in each of them")
+    iterations: int = _setting(0, "prune in so many rounds of scoring; 0: 100 for synflow, else 1")
+    layer_quota: float = _setting(0.0, "every layer keeps at least this much", "share of its weights")
+    input_quota: int = _setting(0, "every input group keeps at least so many first-layer weights", "weights")
+
+    def __post_init__(self) -> None:
+        if self.method not in CRITERIA:
+            raise UserError(f"pruning method {self.method!r}", "a criterion", nearest(self.method, list(CRITERIA)))
+        if not 0 <= self.sparsity < 1:
+            raise UserError(f"sparsity {self.sparsity}", "at least 0 and below 1", "0.95 removes 95 % of the weights")
+        if self.scope not in SCOPES:
+            raise UserError(f"scope {self.scope!r}", f"one of {', '.join(SCOPES)}")
+        if self.when not in _WHEN:
+            raise UserError(f"when {self.when!r}", f"one of {', '.join(_WHEN)}")
+        if not 0 <= self.begin <= self.end <= 1:
+            raise UserError(f"pruning from {self.begin} to {self.end}", "shares with 0 <= begin <= end <= 1")
+        if not 0 <= self.layer_quota <= 1 - self.sparsity:
+            raise UserError(f"layer_quota {self.layer_quota}", f"at most the density kept, {1 - self.sparsity:.3g}")
+        if min(self.batches, self.iterations, self.input_quota, self.every) < 0 or self.samples < 1:
+            raise UserError("a negative count in the pruning settings", "0 or more", "see `fewer tasks pruning`")
+
+
+def samples(task: Task[Any], seed: int, *, count: int, of: int, like: Tensor) -> list[Any]:
+    """`of` batches of `count` training samples, in an order of their own that training does not see."""
+    data = task.data("train")
+    if len(data) < count:
+        raise UserError(f"{len(data)} training samples", f"at least the {count} that scoring takes", "lower `samples`")
+    order = shuffled(torch.tensor(seed ^ (name_key("prune") >> 8)), torch.arange(count * of), len(data))
+    return [convert(data.take(index), like.device, like.dtype) for index in order.split(count)]
+
+
+def mask_for(
+    task: Task[Any], modules: Mapping[str, nn.Module], pruning: Pruning, *, seed: int, before: Mask | None = None
+) -> dict[str, dict[str, Tensor]]:
+    """The mask over every network the task trains; `before` bounds it: what is pruned stays pruned."""
+    like = next(p for module in modules.values() for p in module.parameters())
+    of = max(pruning.batches or 1, 2 if pruning.method == "grasp" else 1)
+    batches = samples(task, seed, count=pruning.samples, of=of, like=like)
+    noise = Stream(torch.tensor(seed, device=like.device), torch.tensor(-1, device=like.device), like.dtype)
+    rounds = pruning.iterations or (100 if pruning.method == "synflow" else 1)
+    calls = lint.calls_of(task, modules, batches[0], noise)
+    shadow = _masked_copies(modules, before)
+    mask: dict[str, dict[str, Tensor]] = {net: dict(found) for net, found in (before or {}).items()}
+    for turn in range(1, rounds + 1):
+        sparsity = 1 - (1 - pruning.sparsity) ** (turn / rounds) if turn < rounds else pruning.sparsity
+        scores = _restricted(CRITERIA[pruning.method](task, shadow, batches, noise), mask)
+        kept = keep(scores, sparsity, pruning.scope)
+        if pruning.layer_quota or pruning.input_quota:
+            kept = keep(scores, sparsity, pruning.scope, reserved=reserve(scores, kept, shadow, calls, pruning))
+        mask = dict(kept)
+        shadow = _masked_copies(modules, mask)
+    for name, leader in task.same_mask().items():
+        mask[name] = mask[leader]
+    reports = lint.examine(modules, mask, calls)
+    lint.refuse_useless(reports)
+    for name, target in task.copies().items():
+        mask[name] = mask[target.of]
+    return mask
+
+
+def _masked_copies(modules: Mapping[str, nn.Module], mask: Mask | None) -> dict[str, nn.Module]:
+    shadow = {name: copy.deepcopy(module) for name, module in modules.items()}
+    with torch.no_grad():
+        for name, by_parameter in (mask or {}).items():
+            for key, kept in by_parameter.items():
+                shadow[name].get_parameter(key).mul_(kept)
+    return shadow
+
+
+def _restricted(scores: Scores, mask: Mask) -> Scores:
+    """What is pruned already ranks below everything that is not."""
+    result: Scores = {}
+    for net, by_name in scores.items():
+        result[net] = {}
+        for key, score in by_name.items():
+            before = mask.get(net, {}).get(key)
+            lowest = float(score.min()) - 1.0 if score.numel() else 0.0
+            result[net][key] = score if before is None else torch.where(before, score, lowest)
+    return result
+
+
+def prune_(engine: Engine, pruning: Pruning, replica: int = 0) -> None:
+    """Mask one replica of an engine's state, once, from the weights it has now."""
+    state = engine.state
+    before = state.mask_of(replica) or None
+    mask = mask_for(engine.task, state.modules_of(replica), pruning, seed=state.seeds[replica], before=before)
+    state.mask_(replica, mask)
+
+
+def layer_keeps(modules: Mapping[str, nn.Module], mask: Mask) -> dict[str, tuple[int, int]]:
+    """Kept and all weights of each layer, named network.parameter."""
+    return {
+        f"{net}.{key}": (int(mask[net][key].sum()) if net in mask and key in mask[net] else w.numel(), w.numel())
+        for net, module in modules.items()
+        for key, w in weights_of(module).items()
+    }
