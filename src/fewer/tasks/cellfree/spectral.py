@@ -6,7 +6,7 @@ gains (K, L) in decibels and clusters (K, L) of booleans for K phones and L acce
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,10 +28,11 @@ from fewer.tasks.cellfree.spectral_radio import (
 )
 
 __all__ = [
+    "DEFAULT",
     "SCHEMES",
-    "Draws",
     "Efficiency",
     "Radio",
+    "Setup",
     "arrival_angles",
     "assign_pilots",
     "cooperation_clusters",
@@ -45,12 +46,26 @@ SCHEMES = ("mr", "lp-mmse", "p-mmse", "mmse")
 
 
 @dataclass(frozen=True)
-class Draws:
-    """Monte Carlo over small-scale fading."""
+class Setup:
+    """How signals are processed, and how finely that is simulated."""
 
-    realisations: int = 100  # channel draws
+    scheme: str = "p-mmse"  # mr and lp-mmse combine inside access points, p-mmse and mmse across a phone's cluster
+    radio: Radio = field(default_factory=Radio)
+    realisations: int = 100  # draws of the small-scale fading
     seed: int = 0
     closed_form: bool = True  # mr only: exact instead of drawn
+    most_phones: int = 0  # served by one access point, such as the number of pilots; 0: no limit
+
+    def __post_init__(self) -> None:
+        if self.scheme not in SCHEMES:
+            raise UserError(f"scheme {self.scheme!r}", f"one of {', '.join(SCHEMES)}")
+        for name, least in (("realisations", 1), ("seed", 0), ("most_phones", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < least:
+                raise UserError(f"setup {name} {value}", f"a whole number of at least {least}")
+
+
+DEFAULT = Setup()
 
 
 @dataclass(frozen=True)
@@ -62,70 +77,69 @@ class Efficiency:
     uplink_mw: Floats  # (K,) sent by each phone
     downlink_mw: Floats  # (K, L) mean power that each access point sends to each phone
     pilots: Integers  # (K,)
+    clusters: Bools  # (K, L) who served, after the limit on phones per access point
 
 
 def spectral_efficiency(
     gain_db: ArrayLike,
     clusters: ArrayLike,
     *,
-    scheme: str = "p-mmse",
-    radio: Radio = Radio(),  # noqa: B008, frozen
+    setup: Setup = DEFAULT,
     pilots: ArrayLike | None = None,
     correlation: ArrayLike | None = None,
-    draws: Draws = Draws(),  # noqa: B008, frozen
 ) -> Efficiency:
     """What every phone gets with these servers.
 
     `pilots` (K,) defaults to Algorithm 4.1, `correlation` (K, L, N, N) to independent antennas; see
-    `local_scattering`. mr and lp-mmse combine inside access points, p-mmse and mmse across a phone's cluster.
-    Work for combiners grows with the links served, work for rates with phones times links.
+    `local_scattering`. Work for combiners grows with the links served, work for rates with phones times links.
     """
-    if scheme not in SCHEMES:
-        raise UserError(f"scheme {scheme!r}", f"one of {', '.join(SCHEMES)}")
+    radio = setup.radio
     decibels = checked_gain(gain_db)
     served = checked_clusters(clusters, decibels.shape)
+    if setup.most_phones:
+        served = limit_load(decibels, served, setup.most_phones)
     if pilots is None:
         pilots = assign_pilots(decibels, radio.pilot_symbols)
     pilot = checked_pilots(pilots, len(decibels), radio.pilot_symbols)
     gain = radio.gain_over_noise(decibels)
-    statistics = channels(
-        gain,
-        pilot,
-        pilot_energy=radio.uplink_mw * radio.pilot_symbols,
-        antennas=radio.antennas,
-        correlation=correlation,
-    )
-    rates = _local if scheme in ("mr", "lp-mmse") else _joint
-    uplink, downlink, up_mw, down_mw = rates(gain, served, statistics, scheme, radio=radio, draws=draws)
-    share = radio.data_share
-    return Efficiency(share * uplink, share * np.log2(1 + downlink), up_mw, down_mw, pilot)
+    energy = radio.uplink_mw * radio.pilot_symbols
+    statistics = channels(gain, pilot, pilot_energy=energy, antennas=radio.antennas, correlation=correlation)
+    rates = _local if setup.scheme in ("mr", "lp-mmse") else _joint
+    up_bits, down_bits, up_mw, down_mw = rates(gain, served, statistics, setup)
+    return Efficiency(radio.data_share * up_bits, radio.data_share * down_bits, up_mw, down_mw, pilot, served)
 
 
-_Rates = tuple[Floats, Floats, Floats, Floats]  # uplink bits, downlink SINR, uplink mW, downlink mW
+_Rates = tuple[Floats, Floats, Floats, Floats]  # bits up, bits down, mW up, mW down
 
 
-def _local(gain: Floats, served: Bools, statistics: Channels, scheme: str, *, radio: Radio, draws: Draws) -> _Rates:
+def _local(gain: Floats, served: Bools, statistics: Channels, setup: Setup) -> _Rates:
+    radio = setup.radio
     sent = Sent(served, uplink_power(gain, served, radio), local_downlink_power(gain, served, radio))
-    if scheme == "mr" and draws.closed_form:
+    if setup.scheme == "mr" and setup.closed_form:
         moments = closed_moments(statistics, sent)
     else:
-        moments = drawn_moments(statistics, sent, scheme, realisations=draws.realisations, seed=draws.seed)
-    uplink, signal, leaked = np.zeros(len(gain)), np.zeros(len(gain)), np.zeros(len(gain))
+        moments = drawn_moments(statistics, sent, setup.scheme, realisations=setup.realisations, seed=setup.seed)
+    bits, signal, leaked = np.zeros(len(gain)), np.zeros(len(gain)), np.zeros(len(gain))
     for part in moments:
         phones = part.group.phones
-        uplink[phones] = np.log2(1 + uplink_sinr(part, sent.uplink, radio.weighting))
+        bits[phones] = np.log2(1 + uplink_sinr(part, sent.uplink, radio.weighting))
         amplitude = np.sqrt(np.take_along_axis(sent.downlink[phones], part.group.points, axis=1))
         signal[phones] = np.abs((amplitude * part.mean).sum(axis=1)) ** 2
         leaked += part.leak.sum(axis=0)
-    return uplink, signal / (leaked - signal + 1), sent.uplink, sent.downlink
+    return bits, _hardened(signal, leaked), sent.uplink, sent.downlink
 
 
-def _joint(gain: Floats, served: Bools, statistics: Channels, scheme: str, *, radio: Radio, draws: Draws) -> _Rates:
-    up_mw = uplink_power(gain, served, radio)
-    found = joint_moments(statistics, served, up_mw, scheme, realisations=draws.realisations, seed=draws.seed)
+def _joint(gain: Floats, served: Bools, statistics: Channels, setup: Setup) -> _Rates:
+    up_mw = uplink_power(gain, served, setup.radio)
+    found = joint_moments(statistics, served, up_mw, setup.scheme, realisations=setup.realisations, seed=setup.seed)
     total = found.power.sum(axis=1)
     shares = found.power / total[:, None]
-    down_mw = joint_downlink_power(gain, served, shares, radio)
+    down_mw = joint_downlink_power(gain, served, shares, setup.radio)
     signal = down_mw / total * np.abs(found.mean) ** 2
     leaked = (down_mw / total) @ found.leak
-    return found.uplink_bits, signal / (leaked - signal + 1), up_mw, down_mw[:, None] * shares
+    return found.uplink_bits, _hardened(signal, leaked), up_mw, down_mw[:, None] * shares
+
+
+def _hardened(signal: Floats, leaked: Floats) -> Floats:
+    """Bits by the hardening bound: a phone knows its mean channel alone, all else that reaches it is noise."""
+    return np.asarray(np.log2(1 + signal / (leaked - signal + 1)))

@@ -37,7 +37,9 @@ def groups(clusters: Bools, antennas: int, realisations: int) -> list[Group]:
     for size in np.unique(sizes):
         phones = np.flatnonzero(sizes == size)
         points = np.nonzero(clusters[phones])[1].reshape(len(phones), size)
-        most = max(1, _GATHERED_AT_ONCE // (realisations * int(size) * len(clusters) * antennas))
+        # covariances are gathered too: as many numbers as that many realisations
+        gathered = max(realisations, antennas) * antennas * int(size) * len(clusters)
+        most = max(1, _GATHERED_AT_ONCE // gathered)
         for begin in range(0, len(phones), most):
             part = slice(begin, begin + most)
             found.append(Group(phones[part], points[part]))
@@ -64,16 +66,36 @@ def local_combiners(estimates: Complexes, channels: Channels, clusters: Bools, p
 def joint_combiners(signals: Complexes, channels: Channels, group: Group, weight: Floats) -> Complexes:
     """MMSE combiners (R, G, m N) that null the phones of `weight` (G, K): their power, 0 for those left out.
 
-    `signals` (R, G, K, m N) are the estimates of all phones at all antennas of a cluster.
+    `signals` (R, G, K, m N) are the estimates of all phones at all antennas of a cluster. v = (W + S S^H)^-1 s_k with
+    W the covariance of errors and noise, block-diagonal and at least the identity. The smaller of two equal systems
+    is solved: m N unknowns, or by the matrix inversion lemma one per phone.
     """
-    count, size = group.points.shape
     antennas = channels.error.shape[-1]
     blocks = np.einsum("gk,gmknp->gmnp", weight, channels.error[group.points], optimize=True) + np.eye(antennas)
+    if signals.shape[2] < signals.shape[3]:
+        return _by_phones(signals, blocks, group, weight)
+    return _by_antennas(signals, blocks, group, weight)
+
+
+def _by_antennas(signals: Complexes, blocks: Complexes, group: Group, weight: Floats) -> Complexes:
+    count, size, antennas, _ = blocks.shape
     fixed = np.zeros((count, size, antennas, size, antennas), dtype=np.complex128)
     diagonal = np.arange(size)
     fixed[:, diagonal, :, diagonal] = blocks.swapaxes(0, 1)
-    rows = signals * weight[..., None]
-    received = rows.swapaxes(-1, -2) @ signals.conj()
+    received = (signals * weight[..., None]).swapaxes(-1, -2) @ signals.conj()
     received += fixed.reshape(count, size * antennas, size * antennas)
     own = signals[:, np.arange(count), group.phones]
-    return np.linalg.solve(received, own[..., None])[..., 0]
+    return np.asarray(np.linalg.solve(received, own[..., None])[..., 0])
+
+
+def _by_phones(signals: Complexes, blocks: Complexes, group: Group, weight: Floats) -> Complexes:
+    count, size, antennas, _ = blocks.shape
+    phones = weight.shape[1]
+    scaled = signals * np.sqrt(weight)[..., None]
+    local = scaled.reshape(-1, count, phones, size, antennas).swapaxes(2, 3)
+    # rows are transposed vectors: s^T W^-T
+    whitened = (local @ np.linalg.inv(blocks).swapaxes(-1, -2)).swapaxes(2, 3).reshape(signals.shape)
+    inner = scaled.conj() @ whitened.swapaxes(-1, -2) + np.eye(phones)
+    unit = np.eye(phones)[group.phones] / np.sqrt(weight[np.arange(count), group.phones])[:, None]
+    mixing = np.linalg.solve(inner, np.broadcast_to(unit[..., None], (*inner.shape[:-1], 1)))
+    return np.asarray((mixing.swapaxes(-1, -2) @ whitened)[..., 0, :])

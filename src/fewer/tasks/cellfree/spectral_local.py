@@ -50,7 +50,8 @@ def drawn_moments(channels: Channels, sent: Sent, scheme: str, *, realisations: 
         blocks += 1
     scale = 1 / np.sqrt(power)
     parts = groups(sent.clusters, estimates.shape[-1], len(estimates))
-    totals = [_Totals(part, sent) for part in parts]
+    near = partners(sent.clusters)
+    totals = [_Totals(part, sent, near[part.phones]) for part in parts]
     again = draw(channels, realisations, seed=seed) if blocks > 1 else (estimates,)
     for estimates in again:
         combiners = local_combiners(estimates, channels, sent.clusters, sent.uplink, scheme) * scale[..., None]
@@ -63,12 +64,12 @@ def drawn_moments(channels: Channels, sent: Sent, scheme: str, *, realisations: 
 class _Totals:
     """Sums over realisations for one group."""
 
-    def __init__(self, group: Group, sent: Sent) -> None:
+    def __init__(self, group: Group, sent: Sent, near: Bools) -> None:
         count, size = group.points.shape
         phones = len(sent.uplink)
         self.group = group
         self.weight = np.broadcast_to(sent.uplink, (count, phones))
-        self.near_weight = self.weight * partners(sent.clusters)[group.phones]
+        self.near_weight = self.weight * near
         self.amplitude = np.sqrt(np.take_along_axis(sent.downlink[group.phones], group.points, axis=1))
         self.mean = np.zeros((count, size), dtype=np.complex128)
         self.heard = np.zeros((count, size, size), dtype=np.complex128)
@@ -96,8 +97,14 @@ class _Totals:
         heard = self.heard + (missed @ self.weight[..., None]) * diagonal
         near = self.near + (missed @ self.near_weight[..., None]) * diagonal
         leak = self.leak + np.einsum("gm,gmk->gk", self.amplitude**2, missed)
-        scaled = (part / realisations for part in (self.mean, heard, near, leak))
-        return Moments(group, *scaled, power=power[group.points, group.phones[:, None]])
+        return Moments(
+            group,
+            mean=self.mean / realisations,
+            heard=heard / realisations,
+            near=near / realisations,
+            leak=leak / realisations,
+            power=power[group.points, group.phones[:, None]],
+        )
 
 
 def closed_moments(channels: Channels, sent: Sent) -> Iterator[Moments]:
@@ -106,7 +113,7 @@ def closed_moments(channels: Channels, sent: Sent) -> Iterator[Moments]:
     E v_k^H h_i = tr(F_i F_k^H) on a shared pilot, else 0; the variance is tr(B_k R_i) in either case.
     """
     near = partners(sent.clusters)
-    for group in groups(sent.clusters, channels.error.shape[-1] ** 2, 1):
+    for group in groups(sent.clusters, channels.error.shape[-1], 1):
         own = (group.points, group.phones[:, None])
         power = np.einsum("gmnn->gm", channels.estimated[own]).real
         same = channels.pilots == channels.pilots[group.phones][:, None]  # (G, K)
@@ -123,7 +130,7 @@ def closed_moments(channels: Channels, sent: Sent) -> Iterator[Moments]:
             sums.append(coherent + (varied @ weight[..., None]) * np.eye(group.points.shape[1]))
         leak = np.abs(np.einsum("gm,gmk->gk", amplitude, mean)) ** 2 + np.einsum("gm,gmk->gk", amplitude**2, varied)
         signal = mean[np.arange(len(same)), :, group.phones]
-        yield Moments(group, signal, *sums, leak=leak, power=power)
+        yield Moments(group, mean=signal, heard=sums[0], near=sums[1], leak=leak, power=power)
 
 
 def uplink_sinr(moments: Moments, power: Floats, weighting: str) -> Floats:
@@ -133,10 +140,10 @@ def uplink_sinr(moments: Moments, power: Floats, weighting: str) -> Floats:
     """
     noise = np.eye(moments.mean.shape[1])
     if weighting == "none":
-        weights = np.sqrt(moments.power).astype(np.complex128)
+        weights: Complexes = np.sqrt(moments.power).astype(np.complex128)
     else:
         known = moments.near if weighting == "n-opt" else moments.heard
         weights = np.linalg.solve(known + noise, moments.mean[..., None])[..., 0]
     signal = power[moments.group.phones] * np.abs((weights.conj() * moments.mean).sum(axis=1)) ** 2
     total = np.einsum("gm,gmn,gn->g", weights.conj(), moments.heard + noise, weights, optimize=True).real
-    return signal / (total - signal)
+    return np.asarray(signal / (total - signal))

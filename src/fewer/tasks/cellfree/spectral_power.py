@@ -23,7 +23,7 @@ def uplink_power(gain: Floats, clusters: Bools, radio: Radio) -> Floats:
         return full
     strength = np.where(clusters, gain, 0.0).sum(axis=1) ** radio.uplink_exponent
     weakest = np.where(partners(clusters), strength, np.inf).min(axis=1)
-    return full * weakest / strength
+    return np.asarray(full * weakest / strength)
 
 
 def local_downlink_power(gain: Floats, clusters: Bools, radio: Radio) -> Floats:
@@ -48,4 +48,4 @@ def joint_downlink_power(gain: Floats, clusters: Bools, shares: Floats, radio: R
         weight = strength * largest**-radio.downlink_sharing
         burden = weight * largest
     load = burden @ clusters  # (L,)
-    return radio.downlink_mw * weight / np.where(clusters, load, 0.0).max(axis=1)
+    return np.asarray(radio.downlink_mw * weight / np.where(clusters, load, 0.0).max(axis=1))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +18,7 @@ from fewer.core.errors import UserError
 __all__ = ["Bools", "Complexes", "Floats", "Integers", "Radio", "checked_clusters", "checked_gain", "checked_pilots"]
 
 Floats = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
+Complexes = NDArray[np.complexfloating[Any, Any]]
 Bools = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 
