@@ -1,0 +1,104 @@
+"""Projected gradient descent (Madry et al. 2018) in the L-inf and L2 balls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fewer.attack import aim as aims
+from fewer.attack.aim import Aim
+from fewer.attack.ball import Ball, Bounds, Budget, checked_budget, checked_norm
+from fewer.attack.rounds import Attack, State, begin, climb
+from fewer.core.abilities import Attackable, ability
+from fewer.core.errors import UserError
+from fewer.core.nets import NetworkSet
+from fewer.core.task import Task
+
+__all__ = ["STARTS", "Climb", "ascent", "default_step", "pgd"]
+
+STARTS = ("uniform", "near", "centre")
+_NEAR = 1e-3  # TRADES' spread
+
+
+@dataclass(frozen=True)
+class Climb:
+    """How far, how often and from where: `start` is anywhere in the ball, near the clean input, or at it."""
+
+    budget: Budget
+    steps: int
+    step: Budget
+    restarts: int = 1
+    norm: float = math.inf
+    start: str = "uniform"
+
+    def __post_init__(self) -> None:
+        checked_budget(self.budget), checked_budget(self.step), checked_norm(self.norm)
+        if self.steps < 1 or self.restarts < 1:
+            raise UserError(f"PGD with {self.steps} steps and {self.restarts} restarts", "at least 1 of each")
+        if self.start not in STARTS:
+            raise UserError(f"PGD start {self.start!r}", f"one of {', '.join(STARTS)}")
+
+
+def default_step(budget: Budget, steps: int) -> Budget:
+    """A thirtieth of the budget, as published (0.01 at 0.3), or as much as lets few steps reach as far as its 40 do."""
+    return budget * max(1 / 30, 4 / 3 / max(steps, 1))
+
+
+def pgd(
+    task: Task[Any],
+    budget: Budget,
+    *,
+    steps: int = 40,
+    step: Budget | None = None,
+    restarts: int = 1,
+    norm: float = math.inf,
+    start: str = "uniform",
+    aim: Aim | None = None,
+) -> Attack:
+    """x <- project(x + step * steepest(slope)), `steps` times; of several restarts the worst per sample.
+
+    `start` is `uniform` (anywhere in the ball), `near` (TRADES' small normal noise) or `centre` (the clean input).
+    Without an aim, the task's own harm is increased.
+    """
+    attackable = ability(task, Attackable, "PGD")
+    stride = default_step(checked_budget(budget), steps) if step is None else step
+    path = Climb(budget, steps, stride, restarts, norm, start)
+    return ascent(attackable, Bounds(attackable), path, aim or aims.harm(task))
+
+
+def ascent(task: Attackable, bounds: Bounds, path: Climb, aim: Aim) -> Attack:
+    """PGD from its parts, all checked before: what a training step calls with its own budget."""
+
+    def beginning(state: State, restart: int) -> Tensor:
+        name = f"attack/start/{restart}"
+        if path.start == "uniform":
+            return state.ball.random(state.noise, name)
+        return state.ball.near(state.noise, name, _NEAR) if path.start == "near" else state.ball.centre
+
+    def rounds(nets: NetworkSet, state: State) -> Generator[State, State, State]:
+        step = path.step.to(state.surface.dtype) if isinstance(path.step, Tensor) else path.step
+        for restart in range(path.restarts):
+            state = state.noted(state.fooled, x=beginning(state, restart))
+            for _ in range(path.steps):
+                x, ball = state.memory["x"], state.ball
+                slope, _, fooled = climb(aim, nets, task, state, x)
+                state = yield state.noted(fooled, x=ball.project(x + step * ball.steepest(slope)))
+            x = state.memory["x"]
+            state = state.noted(state.fooled, x) if path.restarts == 1 else kept(nets, state, x)
+        return state
+
+    def kept(nets: NetworkSet, state: State, x: Tensor) -> State:
+        """The worse of the restarts so far and this one."""
+        value, fooled = aim(nets, task.replace(state.batch, x), state.noise)
+        if "worst" not in state.memory:
+            return state.noted(fooled, x, worst=value)
+        worse = value > state.memory["worst"]
+        surface = torch.where(worse.reshape(-1, *[1] * (x.ndim - 1)), x, state.surface)
+        return state.noted(fooled, surface, worst=torch.where(worse, value, state.memory["worst"]))
+
+    return Attack(task, begin(task, lambda x: Ball.around(x, bounds, path.budget, path.norm)), rounds)
