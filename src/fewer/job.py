@@ -70,7 +70,7 @@ class Job:
         if self.harden:
             from fewer.attack.harden import harden
 
-            task = harden(task, self.harden, steps=self.training.steps)
+            task = harden(task, self.harden, total=self.training.steps)
         return task
 
     def run(self, out: str | Path, *, loop: Loop | None = None) -> list[dict[str, float]]:
@@ -190,9 +190,7 @@ def load(path: str | Path) -> Trained:
         try:
             module.to(next(iter(state.values())).dtype).load_state_dict(state)
         except RuntimeError as error:
-            raise UserError(
-                f"{path}: weights that do not fit ({error})", "this task's networks", "train anew"
-            ) from None
+            raise UserError(f"{path}: weights that do not fit ({error})", "this task's", "train anew") from None
         module.train(False)
     return Trained(folder.path, job, task, modules, _read_mask(path), folder.read_json("metrics.json"))
 

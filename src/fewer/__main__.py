@@ -1,0 +1,7 @@
+"""`python -m fewer`."""
+
+import sys
+
+from fewer.cli import main
+
+sys.exit(main())

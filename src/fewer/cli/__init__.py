@@ -1,0 +1,79 @@
+"""The command line: a verb first, a task or a file as its argument, the same options everywhere.
+
+Each verb is a module with `add` (arguments, standard library only, so that help answers at once) and `run`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from fewer import __version__
+from fewer.core.errors import UserError
+from fewer.core.settings import nearest
+
+__all__ = ["VERBS", "main"]
+
+VERBS = {
+    "demo": "train, prune, attack, pack and report on embedded data, in minutes",
+    "tasks": "what there is; a task's settings with defaults and units",
+    "train": "train a task's networks into a run folder, or go on there",
+    "evaluate": "a run's figures on the test split, also under attack",
+    "vote": "figures of several runs as one ensemble",
+    "pack": "write a run's kept weights into one small file",
+    "run": "predict with a pack",
+    "export": "a pack as C or ONNX",
+    "reproduce": "tables and figures of the papers",
+    "report": "runs as one HTML page",
+    "bench": "speed and size against what else one could use, as ratios",
+    "data": "fetch or check a task's data",
+    "check": "run the contract suite on your own task class",
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """One line and exit code 2 instead of a usage text."""
+
+    def error(self, message: str) -> NoReturn:
+        if "invalid choice" in message and "argument verb" in message:
+            word = message.split("'")[1]
+            message = f"unknown verb {word!r}; {nearest(word, list(VERBS))}"
+        raise UserError(message, "what `fewer --help` lists", f"see `{self.prog} --help`")
+
+
+def parser() -> Parser:
+    """Every verb with its arguments."""
+    top = Parser(prog="fewer", description="Networks with fewer weights that do the same job.")
+    top.add_argument("--version", action="version", version=f"fewer {__version__}")
+    verbs = top.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=Parser)
+    for name, help_line in VERBS.items():
+        verb = verbs.add_parser(name, help=help_line, description=help_line)
+        importlib.import_module(f"fewer.cli.{name}").add(verb)
+        verb.add_argument("--json", action="store_true", help="print JSON for programs, no progress")
+    return top
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    try:
+        arguments = parser().parse_args(words)
+        importlib.import_module(f"fewer.cli.{arguments.verb}").run(arguments)
+        sys.stdout.flush()
+    except UserError as error:
+        print(f"fewer: {error}", file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] == "fewer":
+            raise
+        print(f"fewer: {error.name} is not installed; expected the extras; pip install 'fewer[all]'", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("fewer: stopped; run the same command again to go on", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read us has gone; nobody to tell
+    return 0

@@ -1,0 +1,37 @@
+"""`fewer check`: the contract suite for a task of your own."""
+
+from __future__ import annotations
+
+import argparse
+
+from fewer.core.errors import UserError
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Arguments."""
+    parser.add_argument("task", help="module:Class, or a task's name")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a task setting")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """One line a check; exit code 2 if one fails."""
+    from fewer.cli.show import say
+    from fewer.contract import check
+    from fewer.core.registry import make
+
+    outcomes = check(make(arguments.task, arguments.set))
+    failed = [outcome for outcome in outcomes if outcome.fault]
+    if arguments.json:
+        say([{"check": outcome.name, "fault": outcome.fault} for outcome in outcomes], True)
+    else:
+        for outcome in outcomes:
+            print(
+                f"{'FAIL' if outcome.fault else 'ok  '} {outcome.name}"
+                + (f": {outcome.fault}" if outcome.fault else "")
+            )
+    if failed:
+        raise UserError(
+            f"{len(failed)} of {len(outcomes)} checks fail",
+            "a task that honours the contract",
+            "see fewer/core/task.py",
+        )

@@ -1,0 +1,47 @@
+"""`fewer evaluate`: a run's figures on a split, clean or attacked."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Arguments."""
+    parser.add_argument("run", nargs="+", help="finished run folders")
+    parser.add_argument("--attack", metavar="NAME:BUDGET", help="such as fgsm:0.3, pgd:0.3,steps=40 or suite:0.3")
+    parser.add_argument("--split", default="test", help="train, validation or test")
+    parser.add_argument("--limit", type=int, help="attack only so many samples")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Figures of each run."""
+    from fewer.cli.show import say
+    from fewer.core.mask import kept
+    from fewer.job import load
+
+    results = {}
+    for path in arguments.run:
+        run = load(path)
+        results[path] = {**figures_of(run, arguments), **({"kept_weights": kept(run.mask)} if run.mask else {})}
+    one = next(iter(results.values()))
+    if len(results) == 1:
+        say(one, arguments.json)
+    elif arguments.json:
+        say(results, True)
+    else:
+        for path, found in results.items():
+            print(f"{path}\n" + "\n".join(f"  {name} {value:.4g}" for name, value in found.items()))
+
+
+def figures_of(run, arguments: argparse.Namespace) -> dict[str, float]:  # type: ignore[no-untyped-def]
+    """Clean figures, or under attack."""
+    from fewer.core.evaluate import evaluate, predictor
+
+    modules = {name: module.to(arguments.device) for name, module in run.modules.items()}
+    seed = run.job.seeds[0]
+    if arguments.attack is None:
+        return evaluate(run.task, predictor(run.task, modules, seed), arguments.split)
+    from fewer.attack.audit import under_attack
+
+    return under_attack(run.task, modules, arguments.attack, split=arguments.split, limit=arguments.limit, seed=seed)

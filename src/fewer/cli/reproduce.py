@@ -1,0 +1,46 @@
+"""`fewer reproduce`: the papers' tables and figures."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from fewer.core.errors import UserError
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Arguments."""
+    parser.add_argument("study", nargs="?", help="such as vision/table2")
+    parser.add_argument("--list", action="store_true", help="what there is")
+    parser.add_argument("--scale", default="quick", help="quick (minutes, 2 cores) or full (a CUDA GPU)")
+    parser.add_argument("--out", default="runs/studies", help="folder for JSON and figures")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """The table, its notes, its files."""
+    import sys
+
+    from fewer.cli.show import say
+    from fewer.studies.study import STUDIES, reproduce
+
+    if arguments.list:
+        say({name: line for name, (_, line) in STUDIES.items()}, arguments.json)
+        return
+    if not arguments.study:
+        raise UserError("no study", "its name", "see `fewer reproduce --list`")
+    quiet = arguments.json
+    result = reproduce(
+        arguments.study, arguments.scale, Path(arguments.out),
+        (lambda line: None) if quiet else lambda line: print(line, file=sys.stderr, flush=True),
+    )  # fmt: skip
+    if quiet:
+        say({"title": result.title, "columns": result.columns, "rows": result.rows, "notes": result.notes}, True)
+        return
+    cells = [[str(cell) for cell in row] for row in [result.columns, *result.rows]]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(result.columns))]
+    print(result.title)
+    for row in cells:
+        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths)).rstrip())
+    for note in result.notes:
+        print(f"- {note}")
+    print(f"written to {arguments.out}")

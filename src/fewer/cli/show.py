@@ -1,0 +1,64 @@
+"""Speaking to people and to programs: progress bars on a terminal, plain lines in a pipe, JSON when asked."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["figures", "progress", "say"]
+
+
+def say(content: Any, as_json: bool) -> None:
+    """A dict as JSON, or as aligned lines."""
+    if as_json:
+        print(json.dumps(content))
+    else:
+        print(content if isinstance(content, str) else figures(content))
+
+
+def figures(found: dict[str, Any]) -> str:
+    """One figure a line."""
+    width = max((len(name) for name in found), default=0)
+    return "\n".join(f"{name:<{width}}  {_number(value)}" for name, value in found.items())
+
+
+def _number(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+@contextmanager
+def progress(total: int, title: str, quiet: bool = False) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """A function to call with each log line."""
+    if quiet:
+        yield lambda line: None
+    elif sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+                   TextColumn("{task.fields[losses]}"))  # fmt: skip
+        with Progress(*columns, console=Console(stderr=True)) as bar:
+            item = bar.add_task(title, total=total, losses="")
+            yield lambda line: bar.update(item, completed=line["step"], losses=_losses(line))
+    else:
+        every = max(total // 10, 1)
+        spoken = [0]
+
+        def speak(line: dict[str, Any]) -> None:
+            if line["step"] // every > spoken[0] // every or line["step"] == total:
+                print(f"{title} {line['step']}/{total} {_losses(line)}", file=sys.stderr, flush=True)
+                spoken[0] = line["step"]
+
+        yield speak
+
+
+def _losses(line: dict[str, Any]) -> str:
+    parts = []
+    for name, value in line.items():
+        if name.startswith("loss"):
+            values = [v for v in (value if isinstance(value, list) else [value]) if v is not None]
+            parts.append(f"{name} {sum(values) / len(values):.4f}" if values else f"{name} -")
+    return "  ".join(parts)

@@ -1,0 +1,109 @@
+"""`fewer train`: from a task to a finished run folder."""
+
+from __future__ import annotations
+
+import argparse
+
+from fewer.core.errors import UserError
+
+EXAMPLES = """examples:
+  fewer train vision --prune snip --sparsity 0.95 --out runs/snip95
+  fewer train vision --set network=small_cnn --harden pgd:0.3 --prune magnitude,when=gradual --out runs/robust
+  fewer train vision --from runs/snip95 --steps 500 --out runs/tuned"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Arguments."""
+    parser.epilog, parser.formatter_class = EXAMPLES, argparse.RawDescriptionHelpFormatter
+    parser.add_argument("task", help="a task's name, or module:Class for your own")
+    parser.add_argument("--out", required=True, help="run folder; the same command goes on where it was killed")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a task setting")
+    parser.add_argument("--prune", metavar="METHOD[,KEY=VALUE...]", help="magnitude, snip, grasp, synflow, random")
+    parser.add_argument("--sparsity", type=float, help="share of the weights to remove (default 0.9)")
+    parser.add_argument("--harden", metavar="KIND:BUDGET", help="adversarial training, such as pgd:0.3")
+    parser.add_argument("--from", dest="start_from", metavar="RUN", help="start from a finished run's weights and mask")
+    parser.add_argument("--seeds", default="0", help="0, 0-4 or 0,3,7; several train as a cohort")
+    parser.add_argument("--engine", default="auto", help="auto, plain, cohort or sparse")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--batch", type=int)
+    parser.add_argument("--optimizer", metavar="KIND[,KEY=VALUE...]", help="such as adam,lr=1e-3,decay_from=0.5")
+    parser.add_argument("--precision", help="float32, float64 or bfloat16")
+    parser.add_argument("--threads", type=int, help="CPU threads; the bits depend on it")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Train, speak, print the figures."""
+    import torch
+
+    from fewer.cli.show import progress, say
+    from fewer.core.train import Loop
+
+    if arguments.threads is not None:
+        if arguments.threads < 1:
+            raise UserError(f"--threads {arguments.threads}", "at least 1")
+        torch.set_num_threads(arguments.threads)
+    job = job_of(arguments)
+    with progress(job.training.steps, f"train {job.task}", arguments.json) as speak:
+        found = job.run(arguments.out, loop=Loop(on_log=speak))
+    say({"out": arguments.out, **summary(found)}, arguments.json)
+
+
+def job_of(arguments: argparse.Namespace):  # type: ignore[no-untyped-def]
+    """The job the words describe; everything wrong with it is said now, not after hours."""
+    from fewer.core.engine import Training
+    from fewer.core.optimizer import Optimizer
+    from fewer.core.registry import task_class
+    from fewer.core.settings import from_text
+    from fewer.job import Job
+    from fewer.prune.pruning import Pruning
+
+    kind, _ = task_class(arguments.task)
+    wanted = {name: getattr(arguments, name) for name in ("steps", "batch", "precision", "device")}
+    options = {**kind.recommended, **{name: value for name, value in wanted.items() if value is not None}}
+    if arguments.optimizer:
+        options["optimizer"] = from_text(Optimizer, _pairs(arguments.optimizer, "kind"), options.get("optimizer"))
+    prune = None
+    if arguments.prune:
+        prune = from_text(Pruning, _pairs(arguments.prune, "method"))
+        if arguments.sparsity is not None:
+            prune = from_text(Pruning, {"sparsity": str(arguments.sparsity)}, prune)
+    elif arguments.sparsity is not None:
+        raise UserError(f"--sparsity {arguments.sparsity} alone", "a method to prune by", "add --prune snip")
+    return Job(
+        task=arguments.task,
+        settings=tuple(arguments.set),
+        training=Training(**options),
+        prune=prune,
+        harden=arguments.harden,
+        engine=arguments.engine,
+        seeds=seeds_of(arguments.seeds),
+        start_from=arguments.start_from,
+    )
+
+
+def _pairs(text: str, first: str) -> list[str]:
+    name, *rest = text.split(",")
+    return [f"{first}={name}", *rest]
+
+
+def seeds_of(text: str) -> tuple[int, ...]:
+    """Whole numbers from `0-4` or `0,3,7`."""
+    found: list[int] = []
+    try:
+        for part in text.split(","):
+            begin, dash, end = part.partition("-")
+            found += range(int(begin), int(end) + 1) if dash else [int(begin)]
+    except ValueError:
+        raise UserError(f"--seeds {text}", "whole numbers such as 0-4 or 0,3,7") from None
+    return tuple(found)
+
+
+def summary(found: list[dict[str, float]]) -> dict[str, object]:
+    """One run's figures, or mean and values of several."""
+    if len(found) == 1:
+        return dict(found[0])
+    return {
+        name: {"mean": sum(f[name] for f in found) / len(found), "each": [round(f[name], 6) for f in found]}
+        for name in found[0]
+    }

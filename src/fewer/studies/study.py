@@ -1,0 +1,79 @@
+"""Studies: a paper's tables and figures, or our own, each a function from a scale to a result.
+
+A study is written as `def name(scale: str, out: Path, say: Say) -> Result`: "quick" takes minutes on two cores, "full"
+a CUDA GPU. It returns a table with the paper's numbers beside ours and may leave figures (PNG) in `out`; the command
+line adds the command, the hardware and the versions, and writes `out/<name>.json`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fewer.core.errors import UserError
+from fewer.core.folder import write_whole
+from fewer.core.settings import nearest
+
+__all__ = ["STUDIES", "Result", "Say", "hardware", "reproduce"]
+
+Say = Callable[[str], None]
+
+STUDIES: dict[str, tuple[str, str]] = {}
+
+
+@dataclass
+class Result:
+    """A table, what to read in it, and everything behind it."""
+
+    title: str
+    columns: list[str]
+    rows: list[list[Any]]
+    notes: list[str] = field(default_factory=list)
+    figures: list[str] = field(default_factory=list)  # file names in the output folder
+    details: dict[str, Any] = field(default_factory=dict)  # JSON-able; every single number
+
+
+def hardware() -> dict[str, Any]:
+    """What it ran on."""
+    import torch
+
+    found: dict[str, Any] = {"processor": _processor(), "cores": os.cpu_count(), "threads": torch.get_num_threads()}
+    if torch.cuda.is_available():
+        found["gpu"] = torch.cuda.get_device_name()
+    return found
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def reproduce(name: str, scale: str, out: Path, say: Say) -> Result:
+    """Run one study and write its JSON with the command and the hardware beside the numbers."""
+    from fewer.job import versions
+
+    if name not in STUDIES:
+        raise UserError(f"study {name!r}", "one that `fewer reproduce --list` names", nearest(name, list(STUDIES)))
+    if scale not in ("quick", "full"):
+        raise UserError(f"scale {scale!r}", "quick or full")
+    module, function = STUDIES[name][0].split(":")
+    out.mkdir(parents=True, exist_ok=True)
+    start = time.monotonic()
+    result: Result = getattr(importlib.import_module(module), function)(scale, out, say)
+    record = {
+        "study": name, "scale": scale, **asdict(result),
+        "command": f"fewer reproduce {name} --scale {scale}", "seconds": round(time.monotonic() - start, 1),
+        "hardware": hardware(), "versions": versions(),
+    }  # fmt: skip
+    write_whole(out / f"{name.replace('/', '-')}.json", (json.dumps(record, indent=1) + "\n").encode())
+    return result
