@@ -92,7 +92,7 @@ class Ball:
 
     def steepest(self, slope: Tensor) -> Tensor:
         """The direction of unit length (in this norm) along which a linear function of that slope rises most."""
-        return slope.sign() if self.norm == math.inf else slope / lengths(slope).clamp(min=_TINY)
+        return slope.sign() if self.norm == math.inf else slope * (1 / lengths(slope).clamp(min=_TINY))
 
     def random(self, noise: Noise, name: str) -> Tensor:
         """A point drawn evenly from the ball, then brought inside the bounds."""

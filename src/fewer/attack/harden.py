@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fewer.attack import aim as aims
-from fewer.attack.ball import Bounds
+from fewer.attack.ball import Bounds, Budget
 from fewer.attack.losses import mart, trades
 from fewer.attack.pgd import Climb, ascent
 from fewer.attack.recipe import Hardening, parse_harden
@@ -61,10 +61,11 @@ def harden(task: Kind, recipe: Hardening | str, *, total: int | None = None) -> 
     return hardened
 
 
-def ramped(settings: Hardening, total: int, noise: Noise) -> Tensor:
+def ramped(settings: Hardening, total: int, noise: Noise) -> Budget:
     """Share of the budget at this step: a straight line from 0 to 1 over the first `ramp` of the training."""
-    step = noise.step.to(torch.float32)
-    return (step / (settings.ramp * total)).clamp(max=1.0) if settings.ramp > 0 else torch.ones_like(step)
+    if settings.ramp == 0:
+        return 1.0
+    return (noise.step.to(torch.float64) / (settings.ramp * total)).clamp(max=1.0)
 
 
 def _hardened(task: Task[Any], loss: Loss, settings: Hardening, total: int) -> Loss:
