@@ -6,6 +6,7 @@ Each check is a function of a task that raises when the contract is broken; the 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +23,7 @@ from fewer.core.evaluate import evaluate, evaluate_cohort, predictor
 from fewer.core.mask import prunable
 from fewer.core.nets import NetworkSet, frozen
 from fewer.core.optimizer import Optimizer
-from fewer.core.plain import Plain
+from fewer.core.plain import RANDOM_LAYERS, Plain
 from fewer.core.seed import Stream
 from fewer.core.state import fresh_modules
 from fewer.core.task import Task
@@ -107,8 +108,9 @@ def losses_are_finite_scalars_that_reach_their_networks(task: Task[Any]) -> None
     modules = {name: module.double() for name, module in fresh_modules(task, 0).items()}
     for index, objective in enumerate(task.objectives()):
         loss = objective.loss(NetworkSet(modules), _batch(task), _noise())
+        value = float(loss.detach().sum())
         _require(loss.ndim == 0, f"objective {index} gives a loss of shape {tuple(loss.shape)}, not a scalar")
-        _require(bool(torch.isfinite(loss)), f"objective {index} gives a loss of {float(loss)}")
+        _require(math.isfinite(value), f"objective {index} gives a loss of {value}")
         for name in objective.trains:
             found = torch.autograd.grad(
                 loss, list(modules[name].parameters()), retain_graph=True, materialize_grads=True
@@ -130,9 +132,7 @@ def losses_are_pure(task: Task[Any]) -> None:
 
 
 def _has_random_layers(modules: Any) -> bool:
-    return any(
-        "Dropout" in type(p).__name__ or "RReLU" in type(p).__name__ for m in modules.values() for p in m.modules()
-    )
+    return any(isinstance(part, RANDOM_LAYERS) for module in modules.values() for part in module.modules())
 
 
 def a_cohort_trains_each_replica_as_if_alone(task: Task[Any]) -> None:
@@ -195,9 +195,8 @@ def a_cohort_evaluates_each_replica_as_if_alone(task: Task[Any]) -> None:
     together = evaluate_cohort(task, Cohort(task, training, [0, 1]).state)[1]
     alone = evaluate(task, predictor(task, Plain(task, training, 1).state.modules_of(0), seed=1))
     for name, value in alone.items():
-        _require(
-            abs(together[name] - value) <= 1e-6 + 1e-6 * abs(value), f"figure {name!r}: {together[name]} or {value}"
-        )
+        close = abs(together[name] - value) <= 1e-6 + 1e-6 * abs(value)
+        _require(close, f"figure {name!r} is {together[name]} in a cohort and {value} alone")
 
 
 def an_attack_can_replace_the_surface(task: Task[Any]) -> None:

@@ -25,13 +25,8 @@ def run(arguments: argparse.Namespace) -> None:
         say([{"check": outcome.name, "fault": outcome.fault} for outcome in outcomes], True)
     else:
         for outcome in outcomes:
-            print(
-                f"{'FAIL' if outcome.fault else 'ok  '} {outcome.name}"
-                + (f": {outcome.fault}" if outcome.fault else "")
-            )
+            print(f"FAIL {outcome.name}: {outcome.fault}" if outcome.fault else f"ok   {outcome.name}")
     if failed:
         raise UserError(
-            f"{len(failed)} of {len(outcomes)} checks fail",
-            "a task that honours the contract",
-            "see fewer/core/task.py",
+            f"{len(failed)} of {len(outcomes)} checks that fail", "none", "fewer/core/task.py is the contract"
         )

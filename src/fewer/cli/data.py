@@ -25,10 +25,8 @@ def run(arguments: argparse.Namespace) -> None:
 
         task = make("vision", [f"data={arguments.check}"])
         counts = {split: len(task.data(split)) for split in ("train", "validation", "test")}
-        say(
-            {**counts, "shape": list(getattr(task, "shape", ())), "classes": getattr(task, "classes", 0)},
-            arguments.json,
-        )
+        shape, classes = list(getattr(task, "shape", ())), getattr(task, "classes", 0)
+        say({**counts, "shape": shape, "classes": classes}, arguments.json)
         return
     if not arguments.out:
         raise UserError("no --out", "a folder to fetch MNIST into", "fewer data vision --out mnist")
@@ -37,6 +35,5 @@ def run(arguments: argparse.Namespace) -> None:
     from fewer.tasks.vision.fetch import fetch_mnist
 
     fetch_mnist(Path(arguments.out))
-    say(
-        {"out": arguments.out, "use": f"fewer train vision --set data={arguments.out} --out runs/mnist"}, arguments.json
-    )
+    use = f"fewer train vision --set data={arguments.out} --out runs/mnist"
+    say({"out": arguments.out, "use": use}, arguments.json)

@@ -15,9 +15,9 @@ from fewer.core.nets import NetworkSet
 from fewer.core.seed import Stream, torch_seed
 from fewer.core.task import Objective, Task
 
-__all__ = ["Plain"]
+__all__ = ["RANDOM_LAYERS", "Plain"]
 
-_RANDOM_LAYERS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.RReLU)
+RANDOM_LAYERS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.RReLU)
 
 
 class Plain(Engine):
@@ -36,7 +36,7 @@ class Plain(Engine):
             network.module.requires_grad_(False)
         self.modules = {name: network.module for name, network in self.state.networks.items()}
         parts = [part for module in self.modules.values() for part in module.modules()]
-        self.random_layers = any(isinstance(part, _RANDOM_LAYERS) for part in parts)
+        self.random_layers = any(isinstance(part, RANDOM_LAYERS) for part in parts)
 
     def gradients(self, objective: Objective[Any], batch: Any) -> tuple[Tensor, dict[str, Tensor]]:
         if self.random_layers:
