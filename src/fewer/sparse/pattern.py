@@ -121,6 +121,12 @@ class Chain:
         self.hidden_features = sum(p.out_features for p in patterns[:-1])
         self.work = max(1, sum(p.kept for p in patterns))
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Chain:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Chain, (self.patterns, self.relu)
+
     def threads(self, samples: int) -> int:
         """Starting a thread takes as long as about a million multiplications."""
         most = torch.get_num_threads()

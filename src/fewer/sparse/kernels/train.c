@@ -123,7 +123,7 @@ static PyObject *forward(PyObject *self, PyObject *const *arguments, Py_ssize_t 
         call.values[i] = (char *)n[9 + 2 * i];
         call.bias[i] = (char *)n[10 + 2 * i];
     }
-    return finish(&call, forward_share, 2 * block_bytes(&call, call.chain->widest));
+    return finish(&call, forward_share, 2 * block_bytes(&call, block_at(&call, 0), call.chain->widest));
 }
 
 /* backward(plan, is_double, threads, samples, x, feature_stride, sample_stride, gy, feature_stride,
@@ -143,7 +143,7 @@ static PyObject *backward(PyObject *self, PyObject *const *arguments, Py_ssize_t
         call.gradients[i] = (char *)n[14 + 3 * i];
         call.bias_gradients[i] = (char *)n[15 + 3 * i];
     }
-    return finish(&call, backward_share, 3 * block_bytes(&call, call.chain->widest));
+    return finish(&call, backward_share, 3 * block_bytes(&call, block_at(&call, 0), call.chain->widest));
 }
 
 /* padded(is_double, threads, samples): how many samples the blocks of a call have room for. */
@@ -155,7 +155,7 @@ static PyObject *padded(PyObject *self, PyObject *arguments) {
     if (samples < 1 || threads < 1) return PyLong_FromLong(0);
     Call call = {.samples = samples, .kernels = {tables[current_set][is_double][0]}};
     cut(&call, threads);
-    return PyLong_FromLongLong(call.blocks * call.width);
+    return PyLong_FromLongLong(round_up(samples, call.kernels[0]->lanes));
 }
 
 /* select(name): another instruction set than the best one, for tests and comparisons. */

@@ -1,7 +1,7 @@
 /* The three sparse products on one block of samples; a template for one (REAL, INDEX, instruction set).
 
    A block holds `width` samples of every feature: row f is at block + f * width, aligned, and width is a
-   multiple of LANES of at most 8 vectors, so that a row of sums lives in registers while kept weights
+   multiple of LANES of at most 4 vectors, so that a row of sums lives in registers while kept weights
    stream past it. The batch is the SIMD axis: sparsity costs no gathers.
 
    The including file defines REAL, INDEX, LANES, VEC, MASK, TARGET, NAME(x), SPLAT(s), FMA(a, b, c), GROUP
@@ -9,6 +9,35 @@
 
 #define INLINE static inline __attribute__((always_inline)) TARGET
 #define VECTORS(pointer) ((const VEC *)(pointer))
+
+/* sums += weight * row over kept weights first..last. Few vectors a row would wait for each other's additions,
+   so several weights are then summed side by side. */
+INLINE void NAME(gather)(const int vectors, int32_t first, int32_t last, const REAL *values, const int32_t *order,
+                         const INDEX *index, const REAL *rows, VEC *sums) {
+    const int beside = vectors == 1 ? 4 : 2;
+    VEC more[4][4];
+    int32_t k = first;
+    if (last - first >= beside) {
+        for (int b = 1; b < beside; b++)
+            for (int v = 0; v < vectors; v++) more[b][v] = SPLAT((REAL)0);
+        for (; k + beside <= last; k += beside)
+            for (int b = 0; b < beside; b++) {
+                const VEC weight = SPLAT(values[order ? order[k + b] : k + b]);
+                const VEC *row = VECTORS(rows + (size_t)index[k + b] * (vectors * LANES));
+                for (int v = 0; v < vectors; v++) {
+                    if (b) more[b][v] = FMA(weight, row[v], more[b][v]);
+                    else sums[v] = FMA(weight, row[v], sums[v]);
+                }
+            }
+        for (int b = 1; b < beside; b++)
+            for (int v = 0; v < vectors; v++) sums[v] += more[b][v];
+    }
+    for (; k < last; k++) {
+        const VEC weight = SPLAT(values[order ? order[k] : k]);
+        const VEC *row = VECTORS(rows + (size_t)index[k] * (vectors * LANES));
+        for (int v = 0; v < vectors; v++) sums[v] = FMA(weight, row[v], sums[v]);
+    }
+}
 
 /* y[o] = bias[o] + sum over kept (o, i) of weight * x[i], then relu where asked. Rows without kept weights
    are constants and cost one store. */
@@ -18,21 +47,17 @@ INLINE void NAME(forward_rows)(const int vectors, const Layer *layer, const REAL
     const INDEX *column = layer->column;
     const VEC zero = SPLAT((REAL)0);
     for (int64_t o = 0; o < layer->out; o++) {
-        VEC sums[8];
+        VEC sums[4];
         const VEC first = SPLAT(bias ? bias[o] : (REAL)0);
         for (int v = 0; v < vectors; v++) sums[v] = first;
-        for (int32_t k = start[o]; k < start[o + 1]; k++) {
-            const VEC weight = SPLAT(values[k]);
-            const VEC *row = VECTORS(x + (size_t)column[k] * (vectors * LANES));
-            for (int v = 0; v < vectors; v++) sums[v] = FMA(weight, row[v], sums[v]);
-        }
+        NAME(gather)(vectors, start[o], start[o + 1], values, NULL, column, x, sums);
         if (layer->relu) /* not (sum <= 0): a NaN stays a NaN, as in torch */
             for (int v = 0; v < vectors; v++) sums[v] = (VEC)((MASK)sums[v] & ~(MASK)(sums[v] <= zero));
         if (y->columns == 0) {
             VEC *out = (VEC *)((REAL *)y->data + (size_t)o * (vectors * LANES));
             for (int v = 0; v < vectors; v++) out[v] = sums[v];
         } else {
-            VEC whole[8]; /* a copy, so that the sums themselves stay in registers */
+            VEC whole[4]; /* a copy, so that the sums themselves stay in registers */
             for (int v = 0; v < vectors; v++) whole[v] = sums[v];
             memcpy((REAL *)y->data + (size_t)o * y->stride, whole, y->columns * sizeof(REAL));
         }
@@ -46,13 +71,9 @@ INLINE void NAME(transpose_rows)(const int vectors, const Layer *layer, const RE
     const INDEX *source = layer->row;
     const VEC zero = SPLAT((REAL)0);
     for (int64_t i = 0; i < layer->in; i++) {
-        VEC sums[8];
+        VEC sums[4];
         for (int v = 0; v < vectors; v++) sums[v] = zero;
-        for (int32_t k = start[i]; k < start[i + 1]; k++) {
-            const VEC weight = SPLAT(values[order[k]]);
-            const VEC *row = VECTORS(gy + (size_t)source[k] * (vectors * LANES));
-            for (int v = 0; v < vectors; v++) sums[v] = FMA(weight, row[v], sums[v]);
-        }
+        NAME(gather)(vectors, start[i], start[i + 1], values, order, source, gy, sums);
         if (active && start[i] < start[i + 1]) {
             const VEC *gate = VECTORS(active + (size_t)i * (vectors * LANES));
             for (int v = 0; v < vectors; v++) sums[v] = (VEC)((MASK)sums[v] & ~(MASK)(gate[v] <= zero));
@@ -61,7 +82,7 @@ INLINE void NAME(transpose_rows)(const int vectors, const Layer *layer, const RE
             VEC *out = (VEC *)((REAL *)gx->data + (size_t)i * (vectors * LANES));
             for (int v = 0; v < vectors; v++) out[v] = sums[v];
         } else {
-            VEC whole[8]; /* a copy, so that the sums themselves stay in registers */
+            VEC whole[4]; /* a copy, so that the sums themselves stay in registers */
             for (int v = 0; v < vectors; v++) whole[v] = sums[v];
             memcpy((REAL *)gx->data + (size_t)i * gx->stride, whole, gx->columns * sizeof(REAL));
         }
@@ -89,7 +110,7 @@ INLINE void NAME(gradient_rows)(const int vectors, const Layer *layer, const REA
     const int32_t *start = layer->row_start;
     const INDEX *column = layer->column;
     for (int64_t o = 0; o < layer->out; o++) {
-        VEC g[8];
+        VEC g[4];
         for (int v = 0; v < vectors; v++) g[v] = VECTORS(gy + (size_t)o * (vectors * LANES))[v];
         int32_t k = start[o];
         for (; k + GROUP <= start[o + 1]; k += GROUP)
@@ -111,11 +132,7 @@ INLINE void NAME(gradient_rows)(const int vectors, const Layer *layer, const REA
     case 1: call(1); break;                                                                                 \
     case 2: call(2); break;                                                                                 \
     case 3: call(3); break;                                                                                 \
-    case 4: call(4); break;                                                                                 \
-    case 5: call(5); break;                                                                                 \
-    case 6: call(6); break;                                                                                 \
-    case 7: call(7); break;                                                                                 \
-    default: call(8); break;                                                                                \
+    default: call(4); break;                                                                                \
     }
 
 static TARGET void NAME(forward)(int width, const Layer *layer, const void *values, const void *bias,

@@ -1,0 +1,92 @@
+"""Between dense networks with masks and sparse networks: the same function, held differently."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from fewer.core.errors import UserError
+from fewer.sparse.linear import SparseLinear, SparseSequential
+
+__all__ = ["convert", "densify", "load_dense_", "pays"]
+
+_CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
+
+
+def pays(in_features: int, out_features: int, kept: int) -> bool:
+    """Whether a layer trains faster with kept weights only: from 40 % sparsity on, and always when it is small.
+
+    Measured on one core of an AVX-512 machine: at batch sizes of 100 and above a kept weight costs the sparse
+    kernels what 1.7 weights cost a dense product. Layers of a few thousand weights cost what a call costs, and
+    leaving one dense would break a chain.
+    """
+    weights = in_features * out_features
+    return weights <= 4096 or kept <= 0.6 * weights
+
+
+def convert(module: nn.Module, masks: Mapping[str, Tensor]) -> nn.Module:
+    """The network with sparse layers in place of its pruned `nn.Linear` ones, where that pays.
+
+    `masks` names weights as `named_parameters` does. The argument is taken apart; use what is returned.
+    Layers inside torch's own composite modules stay dense, since those read `.weight` themselves.
+    """
+    known = dict(module.named_parameters(remove_duplicate=False))
+    for name, mask in masks.items():
+        if name not in known or known[name].shape != mask.shape:
+            raise UserError(f"a mask {name} of shape {tuple(mask.shape)}", "the name and shape of a parameter")
+    return _convert(module, "", masks, {})
+
+
+def _convert(module: nn.Module, path: str, masks: Mapping[str, Tensor], done: dict[int, nn.Module]) -> nn.Module:
+    if id(module) in done:
+        return done[id(module)]
+    result = module
+    mask = masks.get(f"{path}weight")
+    if type(module) is nn.Linear:
+        if mask is not None and pays(module.in_features, module.out_features, int(mask.sum())):
+            result = SparseLinear.from_dense(module, mask.bool())
+    elif type(module) in _CONTAINERS or not type(module).__module__.startswith("torch."):
+        for name, child in list(module._modules.items()):
+            module._modules[name] = _convert(child, f"{path}{name}.", masks, done)
+        if type(module) is nn.Sequential and any(isinstance(child, SparseLinear) for child in module):
+            result = SparseSequential(OrderedDict(module._modules))
+            result.train(module.training)
+    done[id(module)] = result
+    return result
+
+
+def densify(module: nn.Module) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """The state of the dense network and the masks of its sparse layers, under the dense network's names."""
+    state: dict[str, Tensor] = {}
+    masks: dict[str, Tensor] = {}
+    sparse = {f"{path}.": layer for path, layer in _layers(module)}
+    for name, tensor in module.state_dict().items():
+        path, _, leaf = name.rpartition(".")
+        if leaf == "values" and f"{path}." in sparse:
+            dense = f"{path}.weight" if path else "weight"
+            state[dense], masks[dense] = sparse[f"{path}."].dense()
+        else:
+            state[name] = tensor
+    return state, masks
+
+
+@torch.no_grad()
+def load_dense_(module: nn.Module, state: Mapping[str, Tensor]) -> None:
+    """Writes the state of the dense network into its sparse form; pruned weights are ignored."""
+    own = module.state_dict()
+    for path, layer in _layers(module):
+        prefix = f"{path}." if path else ""
+        weight = state.get(f"{prefix}weight")
+        if weight is None or weight.shape != (layer.out_features, layer.in_features):
+            raise UserError(f"no fitting {prefix}weight", "the state of the dense network")
+        own[f"{prefix}values"].copy_(weight[layer.pattern.mask().to(weight.device)])
+    for name, tensor in own.items():
+        if name in state:
+            tensor.copy_(state[name])
+
+
+def _layers(module: nn.Module) -> list[tuple[str, SparseLinear]]:
+    return [(path, layer) for path, layer in module.named_modules() if isinstance(layer, SparseLinear)]
