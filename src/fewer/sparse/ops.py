@@ -189,11 +189,6 @@ def _full(*, shape: Sequence[int], value: float, dtype: str) -> Array:
     return _cast(np.full(allowed(shape), value), dtype=dtype)
 
 
-def _repeat(x: Array, *, counts: Sequence[int]) -> Array:
-    allowed([n * m for n, m in zip(([1] * len(counts) + list(x.shape))[-len(counts) :], counts)])
-    return np.tile(x, tuple(counts))
-
-
 SHAPES: dict[str, Callable[..., Array]] = {
     "sum": _reduce(np.sum), "mean": _reduce(np.mean), "amax": _reduce(np.max), "amin": _reduce(np.min),
     "prod": _reduce(np.prod), "any": _reduce(np.any), "all": _reduce(np.all), "argmax": _arg(np.argmax),
@@ -205,7 +200,7 @@ SHAPES: dict[str, Callable[..., Array]] = {
     "concat": lambda *inputs, axis: np.concatenate(inputs, axis=axis), "slice": _slice,
     "select": lambda x, *, axis, index: np.take(x, index, axis=axis), "pad": _pad,
     "roll": lambda x, *, shifts, axes: np.roll(x, tuple(shifts), tuple(axes)),
-    "flip": lambda x, *, axes: np.flip(x, tuple(axes)), "repeat": _repeat,
+    "flip": lambda x, *, axes: np.flip(x, tuple(axes)),
     "gather": lambda x, index, *, axis: np.take_along_axis(x, index, axis),
     "index_select": lambda x, index, *, axis: np.take(x, index, axis=axis), "index": _index,
     "scatter_add": _scatter_add, "index_add": _index_add,

@@ -96,7 +96,6 @@ OPERATIONS: dict[str, Signature] = {
     "pad": Signature(1, 1, {"widths": "ints", "mode": "text", "value": "number"}),
     "roll": Signature(1, 1, {"shifts": "ints", "axes": "ints"}),
     "flip": Signature(1, 1, {"axes": "ints"}),
-    "repeat": Signature(1, 1, {"counts": "ints"}),
     "gather": Signature(2, 2, {"axis": "int"}),
     "index_select": Signature(2, 2, {"axis": "int"}),
     "index": Signature(2, 9, {"axes": "ints"}),
