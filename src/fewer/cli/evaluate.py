@@ -42,6 +42,6 @@ def figures_of(run, arguments: argparse.Namespace) -> dict[str, float]:  # type:
     seed = run.job.seeds[0]
     if arguments.attack is None:
         return evaluate(run.task, predictor(run.task, modules, seed), arguments.split)
-    from fewer.attack.audit import under_attack
+    from fewer.attack.figures import under_attack
 
     return under_attack(run.task, modules, arguments.attack, split=arguments.split, limit=arguments.limit, seed=seed)

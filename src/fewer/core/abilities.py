@@ -12,7 +12,7 @@ from torch import Tensor
 from fewer.core.errors import UserError
 from fewer.core.task import Inputs, Nets, Noise, Task
 
-__all__ = ["Attackable", "Classifier", "Featured", "ability"]
+__all__ = ["Attackable", "Classifier", "Featured", "Voting", "ability"]
 
 Ability = TypeVar("Ability")
 
@@ -53,6 +53,14 @@ class Featured(Protocol):
 
     def head(self) -> tuple[str, str]:
         """Network and weight parameter of the last linear layer, such as ("net", "head.weight")."""
+
+
+@runtime_checkable
+class Voting(Protocol):
+    """The task's predictions stand for decisions that can be counted."""
+
+    def majority(self, predictions: Tensor) -> Tensor:
+        """(members, batch, ...) to (batch, ...): what most members decide, in the space of predictions."""
 
 
 def ability(task: Task[Any], wanted: type[Ability], needed_by: str) -> Ability:

@@ -1,0 +1,1 @@
+"""Several predictors as one: a mean, a weighted mean, a vote, or the best of them."""

@@ -1,0 +1,44 @@
+# make lists the targets
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: help install demo test check bench clean
+
+help:
+	@echo "install  everything, pinned, into .venv"
+	@echo "demo     the main jobs on embedded data, ending in an HTML report"
+	@echo "test     all tests"
+	@echo "check    style and types"
+	@echo "bench    speed and size against other tools, as ratios"
+	@echo "clean    remove what the other targets made"
+
+install: .venv/installed
+
+# uv is quick; where it cannot be had, pip does the same more slowly
+.venv/installed: pyproject.toml setup.py constraints.txt $(wildcard src/fewer/sparse/kernels/*)
+	test -x .venv/bin/python || $(PYTHON) -m venv .venv
+	.venv/bin/python -m pip install -q -c constraints.txt uv || true
+	if .venv/bin/python -m uv --version >/dev/null 2>&1; then \
+	  UV_FIND_LINKS="$$PIP_FIND_LINKS" .venv/bin/python -m uv pip install -q --python .venv/bin/python -c constraints.txt -e '.[dev]'; \
+	else \
+	  .venv/bin/python -m pip install -q -c constraints.txt -e '.[dev]'; \
+	fi
+	touch $@
+
+demo: install
+	.venv/bin/fewer demo --out demo
+
+test: install
+	.venv/bin/python -m pytest -n 2 --dist worksteal
+
+check: install
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+
+bench: install
+	.venv/bin/fewer bench
+
+clean:
+	rm -rf .venv build demo dist src/*.egg-info src/fewer/sparse/*.so

@@ -1,0 +1,39 @@
+"""`fewer vote`: several runs as one ensemble."""
+
+from __future__ import annotations
+
+import argparse
+
+from fewer.core.errors import UserError
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Arguments."""
+    parser.add_argument("run", nargs="+", help="finished runs of the same task and settings' data")
+    parser.add_argument("--how", default="mean", help="best, majority, mean or weighted")
+    parser.add_argument("--split", default="test", help="where to count")
+    parser.add_argument("--choose-on", default="validation", help="where weights or the best member are chosen")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Figures of each member and of the ensemble."""
+    from fewer.cli.show import say
+    from fewer.core.evaluate import evaluate, predictor
+    from fewer.ensemble.combine import combine
+    from fewer.job import load
+
+    runs = [load(path) for path in arguments.run]
+    task = runs[0].task
+    for path, one in zip(arguments.run, runs):
+        if one.job.task != runs[0].job.task:
+            raise UserError(f"{path} of {one.job.task}", f"runs of one task, {runs[0].job.task}")
+    members = [predictor(one.task, one.modules, one.job.seeds[0]) for one in runs]
+    each = {path: evaluate(task, member, arguments.split) for path, member in zip(arguments.run, members)}
+    together = evaluate(task, combine(task, members, arguments.how, split=arguments.choose_on), arguments.split)
+    if arguments.how in ("best", "weighted") and arguments.choose_on == arguments.split:
+        together["chosen_on_the_split_it_is_counted_on"] = 1.0
+    if arguments.json:
+        say({"members": each, arguments.how: together}, True)
+        return
+    for path, found in [*each.items(), (arguments.how, together)]:
+        print(f"{path}: " + "  ".join(f"{name} {value:.4f}" for name, value in found.items()))

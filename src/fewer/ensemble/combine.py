@@ -1,0 +1,72 @@
+"""Ensembles are predictors made of predictors: `[Predict, ...] -> Predict`.
+
+`mean` and `weighted` average in the space in which the task predicts, `majority` lets every member decide first,
+`best` is the member with the best figure. Weights and the best member are chosen on the validation split; another
+split has to be asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fewer.core.abilities import Voting, ability
+from fewer.core.errors import UserError
+from fewer.core.evaluate import evaluate
+from fewer.core.settings import nearest
+from fewer.core.task import Predict, Task
+
+__all__ = ["HOW", "combine"]
+
+
+def mean(task: Task[Any], members: Sequence[Predict], split: str) -> Predict:
+    """The plain mean."""
+    return lambda batch: torch.stack([member(batch) for member in members]).mean(0)
+
+
+def weighted(task: Task[Any], members: Sequence[Predict], split: str) -> Predict:
+    """A mean with weights proportional to each member's first figure on the split; a figure below zero weighs none."""
+    figures = torch.tensor(_figures(task, members, split)).clamp(min=0)
+    weights = figures / figures.sum() if bool(figures.sum() > 0) else torch.ones_like(figures) / len(figures)
+
+    def predict(batch: Any) -> Tensor:
+        answers = torch.stack([member(batch) for member in members])
+        return torch.tensordot(weights.to(answers), answers, dims=1)
+
+    return predict
+
+
+def majority(task: Task[Any], members: Sequence[Predict], split: str) -> Predict:
+    """Every member decides, the task counts."""
+    voting = ability(task, Voting, "a majority vote")
+    return lambda batch: voting.majority(torch.stack([member(batch) for member in members]))
+
+
+def best(task: Task[Any], members: Sequence[Predict], split: str) -> Predict:
+    """The member with the largest first figure on the split; the first of equals."""
+    figures = _figures(task, members, split)
+    return members[figures.index(max(figures))]
+
+
+HOW: dict[str, Callable[[Task[Any], Sequence[Predict], str], Predict]] = {
+    "best": best,
+    "majority": majority,
+    "mean": mean,
+    "weighted": weighted,
+}
+
+
+def combine(task: Task[Any], members: Sequence[Predict], how: str = "mean", *, split: str = "validation") -> Predict:
+    """One predictor of many."""
+    if how not in HOW:
+        raise UserError(f"--how {how}", "a way to combine", nearest(how, list(HOW)))
+    if not members:
+        raise UserError("an ensemble without members", "at least one run")
+    return HOW[how](task, members, split)
+
+
+def _figures(task: Task[Any], members: Sequence[Predict], split: str) -> list[float]:
+    return [next(iter(evaluate(task, member, split).values())) for member in members]

@@ -1,0 +1,50 @@
+"""Per task, the picture its users think in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from fewer.core.nets import NetworkSet
+from fewer.core.seed import Stream
+from fewer.job import Trained
+from fewer.report.page import words
+from fewer.report.png import data_address, png
+
+__all__ = ["PICTURES", "digits"]
+
+_SHOWN = 8
+
+
+def digits(run: Trained) -> str:
+    """Test images and their adversarial twins, with what the network says of each."""
+    from fewer.attack.threat import parse
+
+    task, batch = run.task, run.task.data("test").take(torch.arange(_SHOWN))
+    nets = NetworkSet(run.modules, training=False)
+    noise = Stream(torch.tensor(0), torch.tensor(0))
+    attacked = parse("pgd:0.3")[0].on(task)(nets, batch, noise)
+    shown = []
+    for name, images in (("clean", batch), ("attacked", attacked)):
+        with torch.no_grad():
+            answers = task.predict(nets, task.inputs(images), noise).argmax(-1)
+        for pixels, label, answer in zip(task.inputs(images), batch.label, answers):
+            shown.append(_image(pixels.numpy(), f"{name}: {int(answer)}" + ("" if answer == label else " (wrong)")))
+    caption = (
+        "The first test images, then the same after PGD within 0.3 of every pixel; the network's answer below each."
+    )
+    return words(caption) + f'<div class="digits">{"".join(shown)}</div>'
+
+
+def _image(pixels: np.ndarray[tuple[int, ...], np.dtype[np.float32]], caption: str) -> str:
+    levels = np.round(np.clip(pixels, 0, 1) * 255).astype(np.uint8)
+    picture = levels[0] if levels.shape[0] == 1 else levels.transpose(1, 2, 0)
+    return (
+        f'<figure><img width="70" height="70" alt="{caption}" src="{data_address(png(picture))}">'
+        f"<figcaption>{caption}</figcaption></figure>"
+    )
+
+
+PICTURES: dict[str, Callable[[Trained], str]] = {"vision": digits}
