@@ -34,7 +34,8 @@ def weighted(task: Task[Any], members: Sequence[Predict], split: str) -> Predict
 
     def predict(batch: Any) -> Tensor:
         answers = torch.stack([member(batch) for member in members])
-        return torch.tensordot(weights.to(answers), answers, dims=1)
+        share = weights.to(answers).view(-1, *[1] * (answers.ndim - 1))
+        return (share * answers).sum(0)
 
     return predict
 

@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from fewer.core.data import TensorData, batches
 from fewer.core.errors import UserError
+from fewer.core.optimizer import Optimizer
 from fewer.core.task import Nets, Noise, Objective, Task
 from fewer.tasks.vision.data import Images, checked, chosen_classes, load, split_up, tensors
 from fewer.tasks.vision.networks import NETWORKS, Normalise, xavier_
@@ -78,6 +79,8 @@ class Settings:
 
 class Vision(Task[Images]):
     """Classify images; attackable in the pixels, with features before a linear head."""
+
+    recommended = {"steps": 2000, "batch": 128, "optimizer": Optimizer(lr=1e-3, warmup=100, decay_from=0.5)}
 
     def __init__(self, settings: Settings = Settings()) -> None:  # noqa: B008  frozen
         self.settings = settings
@@ -160,6 +163,11 @@ class Vision(Task[Images]):
     def features(self, nets: Nets, inputs: Tensor) -> Tensor:
         """(batch, features), after the last ReLU."""
         return nets.net(inputs, features=True)  # type: ignore[no-any-return]
+
+    def majority(self, predictions: Tensor) -> Tensor:
+        """Log of the share of members that choose each class; of equals the first class wins."""
+        shares = functional.one_hot(predictions.argmax(-1), predictions.shape[-1]).to(predictions).mean(0)
+        return torch.log(shares.clamp(min=1e-6))
 
     def head(self) -> tuple[str, str]:
         return "net", "head.weight"
