@@ -22,7 +22,7 @@ from fewer.core.nets import NetworkSet, frozen
 from fewer.core.seed import Stream
 from fewer.core.task import Noise
 
-__all__ = ["Attack", "Rounds", "Rows", "State", "begin", "climb"]
+__all__ = ["Attack", "Rounds", "Rows", "State", "answered", "begin", "climb", "column", "pick"]
 
 
 @dataclass(frozen=True)
@@ -136,3 +136,19 @@ def begin(task: Attackable, ball: Callable[[Tensor], Ball]) -> Callable[[Any, No
 def climb(aim: Aim, nets: NetworkSet, task: Attackable, state: State, at: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Slope, value and fooled of the aim at a surface of this state's batch."""
     return slope(aim, nets, lambda x: task.replace(state.batch, x), state.noise, at)
+
+
+def column(per_sample: Tensor, like: Tensor) -> Tensor:
+    """(batch,) shaped to multiply a surface."""
+    return per_sample.reshape(-1, *[1] * (like.ndim - 1))
+
+
+def pick(chosen: Tensor, new: Tensor, old: Tensor) -> Tensor:
+    """Surfaces of the chosen samples from `new`, of the others from `old`."""
+    return torch.where(column(chosen, new), new, old)
+
+
+def answered(state: State, fooled: Tensor, x: Tensor, value: Tensor) -> Tensor:
+    """The answer after visiting x: the first point that fooled, or until then the one of highest value."""
+    better = value > state.memory["top"] if "top" in state.memory else torch.ones_like(fooled)
+    return pick(~state.fooled & (fooled | better), x, state.surface)

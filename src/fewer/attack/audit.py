@@ -1,0 +1,243 @@
+"""How much stands under attack: robust accuracy per attack and in the worst case per image.
+
+An image leaves the batch the moment it is fooled, inside an attack and between attacks, so a network that is not
+robust is found out at a fraction of the cost, with the same answer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fewer.attack import aim as aims
+from fewer.attack.layout import LAYOUTS, Layout, best_layout, layout
+from fewer.attack.rounds import Attack, Rows
+from fewer.attack.threat import Threat, parse
+from fewer.core.abilities import Attackable, Classifier, ability
+from fewer.core.data import batches, convert
+from fewer.core.errors import UserError
+from fewer.core.nets import NetworkSet, frozen
+from fewer.core.seed import Stream
+from fewer.core.task import Noise, Predict, Task
+
+__all__ = ["Audit", "Line", "Report", "attacked", "robust"]
+
+
+@dataclass(frozen=True)
+class Audit:
+    """How to audit."""
+
+    split: str = "test"
+    limit: int | None = None  # only the first so many images
+    per_batch: int | None = None  # None: 500 on a CPU, 4,000 on a GPU
+    drop: bool = True  # False: every image faces every step, for comparison
+    layout: str = "timed"  # or contiguous, channels_last, native
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, value in (("limit", self.limit), ("per_batch", self.per_batch)):
+            if value is not None and value < 1:
+                raise UserError(f"{name} {value}", "at least 1 image")
+        if self.layout not in ("timed", *LAYOUTS):
+            raise UserError(f"layout {self.layout!r}", f"timed, {', '.join(LAYOUTS)}")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One attack's result, as shares of all images.
+
+    `alone` is what it leaves by itself, None where it faced only the survivors of those before; `standing` is what
+    it and all before it leave, per image.
+    """
+
+    attack: str
+    alone: float | None
+    standing: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """Accuracy under each attack, by the attack's name; `robust` is the worst case per image over all of them."""
+
+    images: int
+    clean: float
+    lines: tuple[Line, ...]
+    survived: Tensor = field(repr=False)  # (images,), bool
+    layout: str = "contiguous"
+
+    @property
+    def robust(self) -> float:
+        """Share of images that are right and stay right under every attack."""
+        return float(self.survived.double().mean())
+
+    def figures(self) -> dict[str, float]:
+        """Every number with the name of its attack; the first is the one that matters."""
+        alone = {line.attack: line.standing if line.alone is None else line.alone for line in self.lines}
+        names = " + ".join(line.attack for line in self.lines)
+        return {f"robust ({names})": self.robust, "clean": self.clean, **alone}
+
+    def text(self) -> str:
+        """A plain table."""
+        rows = [f"{'attack':<44} {'alone':>8} {'standing':>9} {'seconds':>8}"]
+        rows.append(f"{'none (clean)':<44} {self.clean:>8.2%} {self.clean:>9.2%}")
+        for line in self.lines:
+            alone = "" if line.alone is None else f"{line.alone:.2%}"
+            rows.append(f"{line.attack:<44} {alone:>8} {line.standing:>9.2%} {line.seconds:>8.1f}")
+        rows.append(f"robust: {self.robust:.2%} of {self.images} images stand under all of the above")
+        return "\n".join(rows)
+
+
+def robust(
+    task: Task[Any],
+    nets: NetworkSet,
+    attacks: str | Sequence[Threat],
+    audit: Audit = Audit(),  # noqa: B008  frozen
+) -> Report:
+    """Attack a classifier's images with each attack in turn; a text such as `suite:0.3` names them."""
+    threats = parse(attacks) if isinstance(attacks, str) else tuple(attacks)
+    classifier = ability(task, Classifier, "robust accuracy")
+    attackable = ability(task, Attackable, "robust accuracy")
+    images = _Images(task, nets, audit)
+    images.check(attackable, classifier)
+    laid = images.laid_out(attackable, audit.layout)
+    with laid.active() as ready, torch.no_grad():
+        right = images.right(ready)
+        survived, lines = right.clone(), []
+        for threat in threats:
+            start = time.perf_counter()
+            facing = right if threat.every else survived
+            fooled = images.fooled(threat.on(task), ready, facing, drop=audit.drop)
+            survived = survived & ~fooled
+            alone = float((right & ~fooled).double().mean()) if threat.every or bool((facing == right).all()) else None
+            seconds = time.perf_counter() - start
+            lines.append(Line(threat.title, alone, float(survived.double().mean()), seconds))
+    return Report(len(right), float(right.double().mean()), tuple(lines), survived, laid.name)
+
+
+class _Images:
+    """The audited images, batch by batch, each with its own stream of randomness."""
+
+    def __init__(self, task: Task[Any], nets: NetworkSet, audit: Audit) -> None:
+        tensors: list[Tensor] = [p for module in nets.modules.values() for p in module.parameters()]
+        if nets.state is not None:
+            tensors = [value for part in nets.state.values() for value in part.values()]
+        weight = next(tensor for tensor in tensors if tensor.is_floating_point())
+        self.device, self.dtype = weight.device, weight.dtype
+        self.task, self.nets, self.data = task, frozen(nets), task.data(audit.split)
+        self.count = len(self.data) if audit.limit is None else min(audit.limit, len(self.data))
+        if self.count == 0:
+            raise UserError(f"an empty {audit.split} split", "at least 1 image")
+        self.per_batch = audit.per_batch or (500 if self.device.type == "cpu" else 4000)
+        self.seed, self.scores = audit.seed, aims.logits_and_labels(task, "robust accuracy")
+
+    def take(self, index: Tensor) -> tuple[Any, Rows]:
+        batch = convert(self.data.take(index), self.device, self.dtype)
+        seeds = (index + (self.seed << 32)).to(self.device)
+        return batch, Rows(seeds, torch.zeros((), dtype=torch.int64, device=self.device), self.dtype)
+
+    def all_batches(self) -> list[Tensor]:
+        return batches(self.data, self.per_batch, self.count)
+
+    def check(self, attackable: Attackable, classifier: Classifier) -> None:
+        """Images outside the bounds and labels outside the classes would make every number meaningless."""
+        for index in self.all_batches():
+            batch, noise = self.take(index)
+            surface, labels = attackable.surface(batch), classifier.labels(batch)
+            low, high = (bound.to(surface) for bound in attackable.bounds)
+            if not bool(((surface >= low) & (surface <= high)).all()):
+                found = f"images from {float(surface.min()):g} to {float(surface.max()):g}"
+                raise UserError(found, "images inside the task's bounds", "scale them; normalise inside the network")
+            if index[0] == 0:
+                classes = self.scores(self.nets, batch, noise)[0].shape[1]
+            if not bool(((labels >= 0) & (labels < classes)).all()):
+                raise UserError(f"labels from {int(labels.min())} to {int(labels.max())}", f"0 to {classes - 1}")
+
+    def laid_out(self, attackable: Attackable, name: str) -> Layout:
+        """The networks in the layout asked for, or the one in which an attack step is fastest."""
+        if name != "timed":
+            return layout(self.nets, name)
+        batch, noise = self.take(torch.arange(min(128, self.count)))
+        surface, aim = attackable.surface(batch), aims.cross_entropy(self.task)
+
+        def step(nets: NetworkSet) -> Tensor:
+            return aims.slope(aim, nets, lambda x: attackable.replace(batch, x), noise, surface)[0]
+
+        return best_layout(self.nets, self.device, step)
+
+    def right(self, nets: NetworkSet) -> Tensor:
+        """(images,): the clean ones that are classified rightly."""
+        parts = [~aims.wrong(*self.scores(nets, *self.take(index))) for index in self.all_batches()]
+        return torch.cat(parts).cpu()
+
+    def fooled(self, attack: Attack, nets: NetworkSet, facing: Tensor, *, drop: bool) -> Tensor:
+        """(images,): those of the facing ones that some visited point of the attack fools."""
+        found = torch.zeros(self.count, dtype=torch.bool)
+        # without dropping, also the wrongly classified images go through every step
+        asked = facing.nonzero()[:, 0] if drop else torch.arange(self.count)
+        for index in asked.split(self.per_batch) if len(asked) else ():
+            found[index] = self._run(attack, nets, index, drop=drop).cpu()
+        return found & facing
+
+    def _run(self, attack: Attack, nets: NetworkSet, index: Tensor, *, drop: bool) -> Tensor:
+        batch, noise = self.take(index)
+        state = attack.begin(batch, noise)
+        place = torch.arange(len(index), device=self.device)  # where each remaining sample belongs
+        fooled = torch.zeros(len(index), dtype=torch.bool, device=self.device)
+        running = attack.rounds(nets, state)
+        state = next(running)
+        while True:
+            if drop:
+                kept = (~state.fooled).nonzero()[:, 0]
+                if len(kept) < len(place):
+                    fooled[place[state.fooled]] = True
+                    place, state = place[kept], state.take(kept)
+                if not len(kept):
+                    running.close()
+                    return fooled
+            try:
+                state = running.send(state)
+            except StopIteration as stop:
+                state = stop.value
+                break
+        # the rounds judge a point when they leave it; the last one is still to be judged
+        last = aims.wrong(*self.scores(nets, attack.task.replace(state.batch, state.surface), state.noise))
+        fooled[place] = state.fooled | last
+        return fooled
+
+
+def attacked(
+    task: Task[Any], nets: NetworkSet, attack: Attack | str, *, predict: Predict | None = None, seed: int = 0
+) -> Predict:
+    """A Predict that attacks each batch before answering, so that any task's own figures come out under attack.
+
+    With another `predict` (a packed or voting model) the attack is carried over from `nets` to it.
+    """
+    aimed = _one(task, attack) if isinstance(attack, str) else attack
+
+    def noise_for(batch: Any) -> Noise:
+        surface = ability(task, Attackable, "an attack").surface(batch)
+        zero = torch.zeros((), dtype=torch.int64, device=surface.device)
+        return Stream(zero + seed, zero, surface.dtype)
+
+    def answer(batch: Any) -> Tensor:
+        noise = noise_for(batch)
+        changed = aimed(nets, batch, noise)
+        if predict is not None:
+            return predict(changed)
+        with torch.no_grad():
+            return task.predict(frozen(nets), task.inputs(changed), noise)
+
+    return answer
+
+
+def _one(task: Task[Any], text: str) -> Attack:
+    threats = parse(text)
+    if len(threats) != 1:
+        raise UserError(f"attack {text!r} on a {type(task).__name__}", "a single attack", "write for example pgd:0.3")
+    return threats[0].on(task)

@@ -1,0 +1,113 @@
+"""Attacks by name, as the command line writes them, and the suite whose worst case is what "robust" means.
+
+A threat is an attack that has been chosen but not yet aimed at a task.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from fewer.attack import aim as aims
+from fewer.attack.apgd import apgd, apgd_targeted
+from fewer.attack.ball import checked_budget, checked_norm
+from fewer.attack.fab import fab_targeted
+from fewer.attack.fgsm import fgsm
+from fewer.attack.pgd import default_step, pgd
+from fewer.attack.rounds import Attack
+from fewer.attack.square import square
+from fewer.attack.text import split_text
+from fewer.core.errors import UserError
+from fewer.core.task import Task
+
+__all__ = ["OPTIONS", "Threat", "parse", "suite"]
+
+OPTIONS: dict[str, dict[str, type]] = {
+    "fgsm": {"norm": float},
+    "pgd": {"steps": int, "step": float, "restarts": int, "norm": float},
+    "apgd": {"steps": int, "restarts": int, "norm": float},
+    "apgd-t": {"steps": int, "targets": int, "norm": float},
+    "fab-t": {"steps": int, "targets": int, "norm": float},
+    "square": {"queries": int},
+    "suite": {"queries": int, "norm": float},
+}
+
+
+@dataclass(frozen=True)
+class Threat:
+    """One attack at one budget; `options` are keyword arguments of the attack's own function."""
+
+    kind: str
+    budget: float
+    norm: float = math.inf
+    options: dict[str, Any] = field(default_factory=dict)
+    every: bool = False  # faces every image, also those fooled before, because its own number is asked for
+
+    def __post_init__(self) -> None:
+        checked_budget(self.budget), checked_norm(self.norm)
+        for name, value in self.options.items():
+            if name not in OPTIONS.get(self.kind, {}):
+                raise UserError(f"option {name} of {self.kind}", f"one of {', '.join(OPTIONS[self.kind])}")
+            if value <= 0:
+                raise UserError(f"{name} {value} of {self.kind}", "more than 0")
+        if self.kind == "square" and self.norm != math.inf:
+            raise UserError("Square with norm 2", "norm inf")
+
+    def on(self, task: Task[Any]) -> Attack:
+        """The attack on a task: of a classifier on its cross-entropy, of any other task on its harm."""
+        options, norm = self.options, self.norm
+        builders: dict[str, Callable[[], Attack]] = {
+            "fgsm": lambda: fgsm(task, self.budget, norm=norm, aim=aims.natural(task)),
+            "pgd": lambda: pgd(task, self.budget, norm=norm, aim=aims.natural(task), **options),
+            "apgd": lambda: apgd(task, self.budget, norm=norm, **options),
+            "apgd-t": lambda: apgd_targeted(task, self.budget, norm=norm, **options),
+            "fab-t": lambda: fab_targeted(task, self.budget, norm=norm, **options),
+            "square": lambda: square(task, self.budget, **options),
+        }
+        return builders[self.kind]()
+
+    @property
+    def title(self) -> str:
+        """The name that stands beside each number, such as `PGD-100 x 10, L-inf 0.3, step 0.01`."""
+        ball = f"L-inf {self.budget:g}" if self.norm == math.inf else f"L2 {self.budget:g}"
+        options, steps = self.options, self.options.get("steps", 40 if self.kind == "pgd" else 100)
+        if self.kind == "pgd":
+            step = options.get("step", default_step(self.budget, steps))
+            times = f" x {options['restarts']}" if options.get("restarts", 1) > 1 else ""
+            return f"PGD-{steps}{times}, {ball}, step {step:g}"
+        names = {
+            "fgsm": "FGSM",
+            "apgd": f"APGD-CE-{steps}" + (f" x {options['restarts']}" if options.get("restarts", 1) > 1 else ""),
+            "apgd-t": f"APGD-T-{steps} ({options.get('targets', 9)} targets, DLR)",
+            "fab-t": f"FAB-T-{steps} ({options.get('targets', 9)} targets)",
+            "square": f"Square ({options.get('queries', 5000)} queries)",
+        }
+        return f"{names[self.kind]}, {ball}"
+
+
+def suite(budget: float, *, norm: float = math.inf, queries: int = 5000) -> tuple[Threat, ...]:
+    """FGSM, PGD-40, PGD-100 x 10 and the four parts of AutoAttack's standard version; Square knows L-inf only."""
+    threats = (
+        Threat("fgsm", budget, norm, every=True),
+        Threat("pgd", budget, norm, {"steps": 40, "step": budget / 30} if budget else {"steps": 40}, every=True),
+        Threat("pgd", budget, norm, {"steps": 100, "restarts": 10}),
+        Threat("apgd", budget, norm),
+        Threat("apgd-t", budget, norm),
+        Threat("fab-t", budget, norm),
+    )
+    return threats if norm != math.inf else (*threats, Threat("square", budget, options={"queries": queries}))
+
+
+def parse(text: str) -> tuple[Threat, ...]:
+    """Attacks of a text such as `pgd:0.3`, `pgd:0.3,steps=100,restarts=10,norm=2`, `suite:0.3`; several with `+`."""
+    threats: list[Threat] = []
+    for part in text.split("+"):
+        name, budget, options = split_text(part, OPTIONS, "pgd:0.3 or suite:0.3")
+        norm = checked_norm(options.pop("norm", math.inf))
+        if name == "suite":
+            threats.extend(suite(budget, norm=norm, queries=int(options.get("queries", 5000))))
+        else:
+            threats.append(Threat(name, budget, norm, dict(options), every=True))
+    return tuple(threats)
