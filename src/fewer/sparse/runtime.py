@@ -21,7 +21,7 @@ from fewer.sparse.ops import Array, allowed
 from fewer.sparse.ops_layers import OPERATIONS
 from fewer.sparse.program import Input, Node, PackError, Program, dimension
 
-__all__ = ["Network", "Pack", "step_of"]
+__all__ = ["Network", "Pack", "chains", "one_sample", "step_of"]
 
 _WRONG = (ValueError, TypeError, IndexError, KeyError, OverflowError, ZeroDivisionError, MemoryError, AttributeError)
 
@@ -149,7 +149,18 @@ def step_of(node: Node) -> Step:
     return Step(node.op, node.inputs, node.output, call, None if shape is None else tuple(shape))
 
 
-def _runs(program: Program, tensors: Mapping[str, Array]) -> Iterator[list[tuple[Node, Stage | None]]]:
+def one_sample(program: Program, tensors: Mapping[str, Array]) -> dict[str, Array]:
+    """Every value of a program for one sample of zeros: what an exporter learns shapes and types from."""
+    values: dict[str, Array] = {name: tensors[name] for name in program.used() if name in tensors}
+    for item in program.inputs:
+        values[item.name] = np.zeros((1, *item.shape), dtype=item.dtype)
+    with np.errstate(all="ignore"):
+        for node in program.nodes:
+            values[node.output] = step_of(node).run(values, 1)
+    return values
+
+
+def chains(program: Program, tensors: Mapping[str, Array]) -> Iterator[list[tuple[Node, Stage | None]]]:
     """The nodes in order, those of a chain together: each is the only reader of the one before it."""
     readers: dict[str, int] = {}
     for name in [name for node in program.nodes for name in node.inputs] + list(program.outputs):
@@ -167,7 +178,7 @@ def _runs(program: Program, tensors: Mapping[str, Array]) -> Iterator[list[tuple
 
 
 def _steps(program: Program, tensors: Mapping[str, Array], *, compiled: bool) -> Iterator[Step]:
-    for run in _runs(program, tensors) if compiled else ([(node, None)] for node in program.nodes):
+    for run in chains(program, tensors) if compiled else ([(node, None)] for node in program.nodes):
         stages = [stage for _, stage in run if stage is not None]
         chain = _rows(stages) if stages else None
         first, last = run[0][0], run[-1][0]
