@@ -36,10 +36,12 @@ class Scene:
         return Setup(scheme=scheme, radio=self.radio, **settings)
 
 
-def scene(antennas: int, *, correlated: bool = False, seed: int = 0, weighting: str = "n-opt") -> Scene:
+def scene(
+    antennas: int, *, correlated: bool = False, seed: int = 0, weighting: str = "n-opt", density: float = 0.6
+) -> Scene:
     rng = np.random.default_rng(seed)
     gain_db = rng.uniform(-125, -100, (5, 4))
-    clusters = rng.random((5, 4)) < 0.6
+    clusters = rng.random((5, 4)) < density
     clusters[np.arange(5), gain_db.argmax(axis=1)] = True
     correlation = local_scattering(rng.uniform(-3, 3, (5, 4)), antennas, spread_degrees=20) if correlated else None
     return Scene(gain_db, clusters, correlation, Radio(antennas=antennas, pilot_symbols=3, weighting=weighting))
@@ -85,8 +87,14 @@ def gathered(vectors: np.ndarray, channel: np.ndarray) -> np.ndarray:
     return np.einsum("rkln,rlin->rkil", vectors.conj(), channel)
 
 
-def uplink_bits(view: Scene, products: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+def missed_power(view: Scene, vectors: np.ndarray) -> np.ndarray:
+    """E |v_kl^H e_il|^2 of the estimates' errors e, (K, K, L)."""
+    return np.einsum("rkln,linp,rklp->kil", vectors.conj(), view.channels.error, vectors).real / len(vectors)
+
+
+def uplink_bits(view: Scene, products: np.ndarray, vectors: np.ndarray, missed: np.ndarray | float = 0.0) -> np.ndarray:
     """Use-and-then-forget bound with the weights that the scene asks for."""
+    missed = np.broadcast_to(missed, products.shape[1:])
     phones, power = len(view.gain_db), view.radio.uplink_mw
     bits = np.zeros(phones)
     for phone in range(phones):
@@ -94,6 +102,7 @@ def uplink_bits(view: Scene, products: np.ndarray, vectors: np.ndarray) -> np.nd
         g = products[:, phone][:, :, servers]  # (R, K, m)
         mean = g[:, phone].mean(axis=0)
         second = [power * np.einsum("rm,rn->mn", g[:, i], g[:, i].conj()) / len(g) for i in range(phones)]
+        second = [matrix + power * np.diag(missed[phone, i, servers]) for i, matrix in enumerate(second)]
         noise = np.diag((np.abs(vectors[:, phone, servers]) ** 2).sum(axis=-1).mean(axis=0))
         near = [i for i in range(phones) if (view.clusters[phone] & view.clusters[i]).any()]
         weights = np.ones(len(servers), dtype=complex)
@@ -106,13 +115,16 @@ def uplink_bits(view: Scene, products: np.ndarray, vectors: np.ndarray) -> np.nd
     return view.radio.data_share * bits
 
 
-def downlink_bits(view: Scene, products: np.ndarray, vectors: np.ndarray, sent_mw: np.ndarray) -> np.ndarray:
+def downlink_bits(
+    view: Scene, products: np.ndarray, vectors: np.ndarray, sent_mw: np.ndarray, missed: np.ndarray | float = 0.0
+) -> np.ndarray:
     """Hardening bound with mean powers `sent_mw` (K, L), each precoder scaled per access point to spend them."""
     spent = (np.abs(vectors) ** 2).sum(axis=-1).mean(axis=0)
     scale = np.sqrt(sent_mw / np.where(view.clusters, spent, 1.0))
     arriving = np.einsum("kl,rkil->rki", scale, products)  # from the precoder of k at phone i
     signal = np.abs(np.einsum("rkk->rk", arriving).mean(axis=0)) ** 2
     total = (np.abs(arriving) ** 2).mean(axis=0).sum(axis=0)
+    total = total + np.einsum("kl,kil->i", scale**2, np.broadcast_to(missed, products.shape[1:]))
     return view.radio.data_share * np.log2(1 + signal / (total - signal + 1))
 
 

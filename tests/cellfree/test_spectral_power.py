@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fewer.tasks.cellfree.spectral import Radio
@@ -34,6 +34,7 @@ def test_fractional_uplink_power_by_hand():
     np.testing.assert_allclose(uplink_power(GAIN, CLUSTERS, radio), [50, 100, 100])
 
 
+@settings(deadline=None)  # machines are shared
 @given(networks(), st.floats(-1, 1))
 def test_no_phone_exceeds_its_power_and_one_in_each_neighbourhood_uses_it(network, exponent: float):
     gain, clusters, _ = network
@@ -51,6 +52,7 @@ def test_shares_of_an_access_point_by_hand():
     np.testing.assert_allclose(by_gain[:, 1], [50, 150, 0])
 
 
+@settings(deadline=None)
 @given(networks(), st.sampled_from(["equal", "fractional"]))
 def test_an_access_point_that_serves_spends_exactly_its_power(network, control: str):
     gain, clusters, _ = network
@@ -71,6 +73,7 @@ def test_joint_power_by_hand():
     np.testing.assert_allclose(found, [200 * first / busiest, 200 / busiest, 200])
 
 
+@settings(deadline=None)
 @given(
     networks(),
     st.sampled_from(["equal", "fractional"]),

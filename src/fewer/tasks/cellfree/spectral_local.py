@@ -137,7 +137,7 @@ def uplink_sinr(moments: Moments, power: Floats, weighting: str) -> Floats:
     """Effective SINR (G,) after weighting the access points' local estimates (large-scale fading decoding).
 
     n-opt and opt weights maximise it against the near and against all interferers; none adds the estimates up.
-    Weights fitted to few draws flatter themselves: about 3 % at 50 realisations, 1 % at 200.
+    Weights fitted to few draws flatter themselves: by 0.6 % of the mean rate at 50 realisations, 0.2 % at 200.
     """
     noise = np.eye(moments.mean.shape[1])
     if weighting == "none":
