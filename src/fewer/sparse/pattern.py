@@ -107,6 +107,22 @@ def has_kernels(x: Tensor) -> bool:
     return kernels is not None and x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
 
 
+class Room:
+    """A tensor that goes back to its owner's list when the graph that holds it is gone.
+
+    Each step needs the same few large buffers; taken from the system anew, their pages would be cleared anew.
+    """
+
+    __slots__ = ("free", "tensor")
+
+    def __init__(self, free: list[Tensor], tensor: Tensor) -> None:
+        self.free, self.tensor = free, tensor
+
+    def __del__(self) -> None:
+        if len(self.free) < 2:
+            self.free.append(self.tensor)
+
+
 class Chain:
     """Sparse layers with an optional relu after each, as the kernels see them; outputs are feature-major.
 
@@ -120,6 +136,7 @@ class Chain:
         self.in_features, self.out_features = patterns[0].in_features, patterns[-1].out_features
         self.hidden_features = sum(p.out_features for p in patterns[:-1])
         self.work = max(1, sum(p.kept for p in patterns))
+        self.free: list[Tensor] = []
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Chain:
         return self
@@ -146,10 +163,13 @@ class Chain:
             )  # fmt: skip
         return y.t()
 
-    def room(self, x: Tensor, threads: int) -> Tensor:
+    def room(self, x: Tensor, threads: int) -> Room:
         """Memory for the activations between the layers."""
-        padded = kernels.padded(x.dtype is torch.float64, threads, x.shape[0])
-        return x.new_empty(self.hidden_features * padded)
+        size = self.hidden_features * kernels.padded(x.dtype is torch.float64, threads, x.shape[0])
+        for i, tensor in enumerate(self.free):
+            if tensor.numel() == size and tensor.dtype is x.dtype:
+                return Room(self.free, self.free.pop(i))
+        return Room(self.free, x.new_empty(size))
 
     def backward(
         self,
@@ -159,9 +179,10 @@ class Chain:
         threads: int,
         *,
         hidden: Tensor | None = None,
+        y: Tensor | None = None,
         wants: tuple[bool, bool],
     ) -> tuple[Tensor | None, list[Tensor | None]]:
-        """Gradients of the input and of the weights, whichever `wants` asks for."""
+        """Gradients of the input and of the weights, whichever `wants` asks for; `y` if a relu comes last."""
         samples = x.shape[0]
         gx = gy.new_empty((self.in_features, samples)) if wants[0] else None
         gradients: list[Tensor | None] = [None] * len(weights)
@@ -178,7 +199,8 @@ class Chain:
         if samples:
             kernels.backward(
                 self.plan, gy.dtype is torch.float64, threads, samples, x.data_ptr(), x.stride(1), x.stride(0),
-                gy.data_ptr(), gy.stride(1), gy.stride(0), 0 if hidden is None else hidden.data_ptr(),
+                gy.data_ptr(), gy.stride(1), gy.stride(0), 0 if y is None else y.data_ptr(),
+                0 if hidden is None else hidden.data_ptr(),
                 0 if gx is None else gx.data_ptr(), int(wants[1]), *numbers,
             )  # fmt: skip
         elif wants[1]:

@@ -141,21 +141,22 @@ class _Fused(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, chain: Chain, x: Tensor, *weights: Tensor | None) -> Tensor:
         ctx.chain, ctx.threads = chain, chain.threads(x.shape[0])
-        hidden = chain.room(x, ctx.threads) if chain.hidden_features else None
+        ctx.room = chain.room(x, ctx.threads) if chain.hidden_features and len(x) else None
+        hidden = None if ctx.room is None else ctx.room.tensor
         y = chain.forward(x, weights, ctx.threads, hidden=hidden)
-        ctx.save_for_backward(x, hidden, y if chain.relu[-1] else None, *weights)
+        ctx.save_for_backward(x, y if chain.relu[-1] else None, *weights)
         return y
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        (gy,), (x, hidden, y, *weights) = gradients, ctx.saved_tensors
+        (gy,), (x, y, *weights) = gradients, ctx.saved_tensors
         needs = ctx.needs_input_grad
         if torch.is_grad_enabled():
             return None, *_composed_gradients(ctx.chain, gy, x, tuple(weights), needs[1:])
-        if y is not None:
-            gy = torch.ops.aten.threshold_backward(gy, y, 0)
-        wants = needs[1], any(needs[2:]) and any(map(_is_wanted, ctx.next_functions[2:]))
-        gx, found = ctx.chain.backward(gy, x, tuple(weights), ctx.threads, hidden=hidden, wants=wants)
+        hidden = None if ctx.room is None else ctx.room.tensor
+        # without a gradient for x, weights are why this node runs
+        wants = needs[1], any(needs[2:]) and (not needs[1] or any(map(_is_wanted, ctx.next_functions[2:])))
+        gx, found = ctx.chain.backward(gy, x, tuple(weights), ctx.threads, hidden=hidden, y=y, wants=wants)
         return None, gx, *found
 
 

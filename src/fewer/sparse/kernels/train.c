@@ -65,7 +65,8 @@ static PyObject *plan(PyObject *self, PyObject *layers) {
             return NULL;
         }
         chain->layers[i] = (Layer){in, out, kept, relu, wide, (int32_t *)row_start, (int32_t *)column_start,
-                                   (int32_t *)order, (void *)column, (void *)row};
+                                   (int32_t *)order, (void *)column, (void *)row, NULL};
+        if (i) chain->layers[i - 1].used = chain->layers[i].column_start;
         if (in > chain->widest) chain->widest = in;
         if (out > chain->widest) chain->widest = out;
         if (i < chain->length - 1) chain->hidden += out;
@@ -127,21 +128,22 @@ static PyObject *forward(PyObject *self, PyObject *const *arguments, Py_ssize_t 
 }
 
 /* backward(plan, is_double, threads, samples, x, feature_stride, sample_stride, gy, feature_stride,
-   sample_stride, hidden, gx, weights_wanted, values, gradient, bias_gradient, ...); an address of 0: not wanted */
+   sample_stride, y, hidden, gx, weights_wanted, values, gradient, bias_gradient, ...); an address of 0: not wanted */
 static PyObject *backward(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
     (void)self;
     Call call;
-    long long n[13 + 3 * MOST_LAYERS];
-    if (!begin(arguments, count, 13, 3, n, &call)) return NULL;
+    long long n[14 + 3 * MOST_LAYERS];
+    if (!begin(arguments, count, 14, 3, n, &call)) return NULL;
     call.x = (Matrix){(char *)n[4], n[5], n[6]};
     call.gy = (Matrix){(char *)n[7], n[8], n[9]};
-    call.hidden = (char *)n[10];
-    call.gx = (char *)n[11];
-    call.weights_wanted = n[12] != 0;
+    call.y = (char *)n[10];
+    call.hidden = (char *)n[11];
+    call.gx = (char *)n[12];
+    call.weights_wanted = n[13] != 0;
     for (int i = 0; i < call.chain->length; i++) {
-        call.values[i] = (char *)n[13 + 3 * i];
-        call.gradients[i] = (char *)n[14 + 3 * i];
-        call.bias_gradients[i] = (char *)n[15 + 3 * i];
+        call.values[i] = (char *)n[14 + 3 * i];
+        call.gradients[i] = (char *)n[15 + 3 * i];
+        call.bias_gradients[i] = (char *)n[16 + 3 * i];
     }
     return finish(&call, backward_share, 3 * block_bytes(&call, block_at(&call, 0), call.chain->widest));
 }

@@ -9,18 +9,19 @@ typedef struct {
     int relu, wide;
     const int32_t *row_start, *column_start, *order;
     const void *column, *row;
+    const int32_t *used; /* column_start of the next layer: which outputs it reads; NULL: all are wanted */
 } Layer;
 
-typedef struct { /* where a product goes: rows of a block (columns 0), or the first columns of strided rows */
+typedef struct { /* a block: samples of feature f from data + f * stride on, in elements */
     void *data;
-    int64_t stride, columns;
+    int64_t stride;
 } Rows;
 
 typedef struct {
     int lanes;
-    void (*forward)(int, const Layer *, const void *, const void *, const void *, const Rows *);
-    void (*transpose)(int, const Layer *, const void *, const void *, const void *, const Rows *);
-    void (*gradient)(int, const Layer *, const void *, const void *, void *, void *, int);
+    void (*forward)(int, const Layer *, const void *, const void *, const Rows *, const Rows *, int);
+    void (*transpose)(int, const Layer *, const void *, const Rows *, const Rows *, const Rows *, int);
+    void (*gradient)(int, const Layer *, const Rows *, const Rows *, void *, void *, int);
 } Kernels;
 
 typedef struct {
@@ -122,6 +123,31 @@ static void pack(const Call *call, char *to, Matrix from, int64_t features, cons
     (call->size == sizeof(float) ? pack_single : pack_double)(to, from, features, used, block);
 }
 
+/* A block of a tensor for the kernels: in place where the layout allows it and rows are read too seldom to
+   earn an aligned copy, which costs about four readings. */
+static Rows rows_of(const Call *call, char *room, Matrix from, int64_t features, const Layer *layer, Block block) {
+    if (from.sample_stride == 1 && block.count == block.width && layer->kept < 4 * features)
+        return (Rows){from.data + block.first * call->size, from.feature_stride};
+    pack(call, room, from, features, features == layer->in ? layer->column_start : NULL, block);
+    return (Rows){room, block.width};
+}
+
+/* g = 0 where y <= 0, over the samples of a block: the relu behind the last layer, backwards. */
+#define GATE(ELEMENT)                                                                                       \
+    for (int64_t f = 0; f < features; f++) {                                                                \
+        ELEMENT *row = (ELEMENT *)g + f * block.width;                                                      \
+        const ELEMENT *of = (const ELEMENT *)call->y + f * call->samples + block.first;                     \
+        for (int64_t s = 0; s < block.count; s++) row[s] = of[s] <= 0 ? 0 : row[s];                         \
+    }
+
+static void gate(const Call *call, char *g, int64_t features, Block block) {
+    if (call->size == sizeof(float)) {
+        GATE(float)
+    } else {
+        GATE(double)
+    }
+}
+
 static inline size_t block_bytes(const Call *call, Block block, int64_t features) {
     return (size_t)features * block.width * call->size;
 }
@@ -137,19 +163,29 @@ static void *forward_share(void *argument) {
     for (int64_t index = share->first; index < share->last; index++) {
         const Block block = block_at(call, index);
         const size_t half = block_bytes(call, block, chain->widest);
-        char *x = share->scratch, *kept = call->hidden ? hidden_at(call, block) : NULL;
-        pack(call, x, call->x, chain->layers[0].in, chain->layers[0].column_start, block);
+        char *kept = call->hidden ? hidden_at(call, block) : NULL;
+        Rows x = rows_of(call, share->scratch, call->x, chain->layers[0].in, &chain->layers[0], block);
         for (int i = 0; i < chain->length; i++) {
             const Layer *layer = &chain->layers[i];
             const int last = i == chain->length - 1;
-            char *next = kept ? kept : share->scratch + ((i & 1) ? 0 : half);
-            const Rows y = {last ? call->y + block.first * call->size : next, call->samples, last ? block.count : 0};
-            call->kernels[layer->wide]->forward(block.width, layer, call->values[i], call->bias[i], x, &y);
-            x = next;
+            Rows y = {kept ? kept : share->scratch + ((i & 1) ? 0 : half), block.width};
+            if (last) y = (Rows){call->y + block.first * call->size, call->samples};
+            call->kernels[layer->wide]->forward(block.width, layer, call->values[i], call->bias[i], &x, &y,
+                                                last ? (int)block.count : block.width);
+            x = y;
             if (kept) kept += block_bytes(call, block, layer->out);
         }
     }
     return NULL;
+}
+
+/* The gradient that enters a chain from behind, past the relu of its last layer. */
+static Rows entering(const Call *call, char *room, Block block) {
+    const Layer *last = &call->chain->layers[call->chain->length - 1];
+    if (!last->relu) return rows_of(call, room, call->gy, last->out, last, block);
+    pack(call, room, call->gy, last->out, NULL, block);
+    gate(call, room, last->out, block);
+    return (Rows){room, block.width};
 }
 
 static void *backward_share(void *argument) {
@@ -159,24 +195,26 @@ static void *backward_share(void *argument) {
     for (int64_t index = share->first; index < share->last; index++) {
         const Block block = block_at(call, index);
         const size_t third = block_bytes(call, block, chain->widest);
-        char *x = share->scratch, *gy = x + third, *gx = gy + third;
-        const char *hidden = hidden_at(call, block) + block_bytes(call, block, chain->hidden);
-        pack(call, gy, call->gy, chain->layers[chain->length - 1].out, NULL, block);
+        char *room[2] = {share->scratch + third, share->scratch + 2 * third};
+        char *hidden = hidden_at(call, block) + block_bytes(call, block, chain->hidden);
+        Rows gy = entering(call, room[0], block), x = {NULL, 0};
         if (call->weights_wanted)
-            pack(call, x, call->x, chain->layers[0].in, chain->layers[0].column_start, block);
-        for (int i = chain->length - 1; i >= 0; i--) {
+            x = rows_of(call, share->scratch, call->x, chain->layers[0].in, &chain->layers[0], block);
+        for (int i = chain->length - 1, turn = 1; i >= 0; i--, turn ^= 1) {
             const Layer *layer = &chain->layers[i];
             const Kernels *kernels = call->kernels[layer->wide];
             if (i) hidden -= block_bytes(call, block, layer->in);
+            const Rows below = {hidden, block.width};
             if (call->weights_wanted)
-                kernels->gradient(block.width, layer, gy, i ? hidden : x, share->gradients[i],
+                kernels->gradient(block.width, layer, &gy, i ? &below : &x, share->gradients[i],
                                   share->bias_gradients[i], index > share->first);
             if (!i && !call->gx) break;
-            const Rows out = {i ? gx : call->gx + block.first * call->size, call->samples, i ? 0 : block.count};
-            kernels->transpose(block.width, layer, call->values[i], gy,
-                               i && chain->layers[i - 1].relu ? hidden : NULL, &out);
-            char *swap = gy;
-            gy = gx, gx = swap;
+            const Rows gx = i ? (Rows){room[turn], block.width}
+                              : (Rows){call->gx + block.first * call->size, call->samples};
+            kernels->transpose(block.width, layer, call->values[i], &gy,
+                               i && chain->layers[i - 1].relu ? &below : NULL, &gx,
+                               i ? block.width : (int)block.count);
+            gy = gx;
         }
     }
     return NULL;
