@@ -39,7 +39,7 @@ class Parser(argparse.ArgumentParser):
     """One line and exit code 2 instead of a usage text."""
 
     def error(self, message: str) -> NoReturn:
-        if "invalid choice" in message and "argument verb" in message:
+        if "invalid choice" in message and "argument VERB" in message:
             word = message.split("'")[1]
             message = f"unknown verb {word!r}; {nearest(word, list(VERBS))}"
         raise UserError(message, "what `fewer --help` lists", f"see `{self.prog} --help`")
