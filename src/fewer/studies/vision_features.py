@@ -20,6 +20,7 @@ from fewer.tasks.vision.task import Settings, Vision
 
 __all__ = ["features"]
 
+SCALES = {"quick": (300, 120), "full": (3000, 1000)}  # training steps (twice as many when hardening), images
 HARDENING = "pgd:0.3,steps=3,step=0.15,ramp=0.5"
 REACHES = {
     "3 x 0.01, as printed": Reach(step=0.01, steps=3),
@@ -31,7 +32,7 @@ Measured = dict[str, Usefulness]  # by reach
 
 def features(scale: str, out: Path, say: Say) -> Result:
     """Usefulness and robust usefulness of every feature of four networks, as numbers and as the four figures."""
-    steps, samples = (300, 120) if scale == "quick" else (3000, 1000)
+    steps, samples = SCALES[scale]
     data, on = mnist(scale, say), device(scale)
     rows: list[list[Any]] = []
     details: dict[str, Any] = {}
