@@ -47,11 +47,12 @@ def harden(task: Kind, recipe: Hardening | str, *, total: int | None = None) -> 
             "the total number of training steps",
             "pass total= to harden, or ramp=0",
         )
-    objectives = tuple(
-        replace(objective, loss=_hardened(task, objective.loss, settings, total or 0))
-        for objective in task.objectives()
-    )
     hardened = copy.copy(task)
+    # asked of the copy: an engine moves the constants of the task it is given, and the losses must see them moved
+    clean = task.objectives() if "objectives" in vars(task) else type(task).objectives(hardened)
+    objectives = tuple(
+        replace(objective, loss=_hardened(hardened, objective.loss, settings, total or 0)) for objective in clean
+    )
 
     def attacked_objectives() -> tuple[Objective[Any], ...]:
         return objectives
