@@ -37,14 +37,19 @@ class Optimizer:
     def __post_init__(self) -> None:
         if self.kind not in _KINDS:
             raise UserError(f"optimizer {self.kind!r}", f"one of {', '.join(_KINDS)}")
-        for name, value, fine in (
-            ("lr", self.lr, self.lr > 0),
-            ("weight_decay", self.weight_decay, self.weight_decay >= 0),
-            ("clip", self.clip, self.clip >= 0),
-            ("decay_from", self.decay_from, 0 <= self.decay_from <= 1),
+        if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
+            raise UserError(f"optimizer betas {self.betas}", "two numbers from 0 to below 1")
+        for name, value, fine, expected in (
+            ("lr", self.lr, self.lr > 0, "above 0"),
+            ("momentum", self.momentum, 0 <= self.momentum < 1, "from 0 to below 1"),
+            ("epsilon", self.epsilon, self.epsilon > 0, "above 0"),
+            ("weight_decay", self.weight_decay, self.weight_decay >= 0, "of at least 0"),
+            ("clip", self.clip, self.clip >= 0, "of at least 0"),
+            ("warmup", self.warmup, self.warmup >= 0, "of at least 0"),
+            ("decay_from", self.decay_from, 0 <= self.decay_from <= 1, "from 0 to 1"),
         ):
             if not fine or not math.isfinite(value):
-                raise UserError(f"optimizer {name} {value}", "a finite number in its range", "see `fewer tasks`")
+                raise UserError(f"optimizer {name} {value}", f"a finite number {expected}")
 
 
 def start(settings: Optimizer, weights: Tensor) -> State:
@@ -80,12 +85,19 @@ def update_(
         momentum = state["momentum"].mul_(settings.momentum).add_(gradient)
         weights.sub_(rate * momentum)
         return
+    beta1, beta2 = settings.betas
+    mean, square = state["mean"], state["square"]
+    if settings.kind != "adabelief" and rate.ndim == 0:
+        fused = torch._fused_adam_ if settings.kind == "adam" else torch._fused_adamw_  # one pass over memory
+        fused(
+            [weights], [gradient], [mean], [square], [], [(step + 1).to(torch.float32)], lr=rate, beta1=beta1,
+            beta2=beta2, weight_decay=decay, eps=settings.epsilon, amsgrad=False, maximize=False,
+        )  # fmt: skip
+        return
     if decay and settings.kind == "adam":
         gradient = gradient.add(weights, alpha=decay)
     elif decay:
         weights.mul_(1 - rate * decay)
-    beta1, beta2 = settings.betas
-    mean, square = state["mean"], state["square"]
     mean.lerp_(gradient, 1 - beta1)
     spread = gradient - mean if settings.kind == "adabelief" else gradient
     square.mul_(beta2).addcmul_(spread, spread, value=1 - beta2)
