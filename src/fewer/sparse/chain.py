@@ -241,7 +241,7 @@ def compiled_chain(stages: list[Stage], shape: tuple[int, ...]) -> Any | None:
     if _runtime is None or not layers or int(np.prod(shape)) != layers[0].weight.shape[1]:
         return None
     width = layers[0].weight.shape[1]
-    _, lanes = _runtime.use(None)
+    _, lanes = _runtime.chosen()
     entries: list[tuple[Any, ...]] = []
     skips = False
     for stage in stages:

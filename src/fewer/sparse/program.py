@@ -8,6 +8,7 @@ is an integer or a multiple of it, written "batch" or "49*batch".
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from fewer.core.errors import UserError
 __all__ = ["OPERATIONS", "Dimension", "Input", "Node", "PackError", "Program", "dimension"]
 
 Dimension = int | str
+LARGEST = 1 << 28  # numbers in one sample of an input
+DTYPES = ("float32", "float64", "int64", "int32", "int16", "int8", "uint8", "bool")
 
 
 class PackError(UserError):
@@ -221,6 +224,8 @@ class Program:
         names += [name for node in nodes for name in node.inputs] + [item.dtype for item in inputs]
         if not all(isinstance(name, str) for name in names) or not inputs or not outputs:
             raise PackError("a program with names that are not words, or without inputs or outputs", "both")
-        if not all(_right(list(item.shape), "ints") and min(item.shape, default=0) >= 0 for item in inputs):
-            raise PackError("a program with an input of no shape", "sizes of at least 0")
+        for item in inputs:
+            sizes = _right(list(item.shape), "ints") and min(item.shape, default=0) >= 0
+            if not sizes or math.prod(item.shape) > LARGEST or item.dtype not in DTYPES:
+                raise PackError(f"input {item.name!r:.40} of {item.dtype:.20} {item.shape!r:.40}", "sizes and a type")
         return cls(inputs, nodes, outputs)

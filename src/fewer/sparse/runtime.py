@@ -55,12 +55,11 @@ class Network:
     def __init__(self, program: Program, tensors: Mapping[str, Array], *, compiled: bool = True) -> None:
         self.program = program
         self._tensors = {name: tensors[name] for name in program.used() if name in tensors}
-        self._steps = list(_steps(program, self._tensors, compiled=compiled))
         self._constants: dict[str, Array] | None = None
         self._varying: list[tuple[Step, list[str]]] = []
-        self._whole: Callable[[ArrayLike], Any] | None = None
-        if compiled:
-            self._whole = _whole_chain(program, self._tensors)
+        with np.errstate(all="ignore"):  # weights may be anything, also signalling NaN
+            self._steps = list(_steps(program, self._tensors, compiled=compiled))
+            self._whole = _whole_chain(program, self._tensors) if compiled else None
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -117,7 +116,10 @@ class Network:
             values[step.output] = step.run(values, batch)
             for name in done:
                 del values[name]
-        return [np.asarray(values[name]) for name in self.program.outputs]
+        outputs = [np.asarray(values[name]) for name in self.program.outputs]
+        if any(output.ndim == 0 for output in outputs):
+            raise PackError("an answer without an axis of samples", "samples on axis 0")
+        return outputs
 
     def _settle(self) -> None:
         """Work out once what depends on tensors alone, and when each other value is last read."""

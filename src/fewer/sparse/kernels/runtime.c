@@ -172,12 +172,18 @@ static PyObject *use(PyObject *self, PyObject *name) {
         PyErr_Format(PyExc_ValueError, "no kernels called %s on this machine", word);
         return NULL;
     }
+    Py_RETURN_NONE;
+}
+
+static PyObject *chosen(PyObject *self, PyObject *nothing) {
+    (void)self, (void)nothing;
     return Py_BuildValue("(si)", kernels->name, kernels->lanes);
 }
 
 static PyMethodDef methods[] = {
     {"spread", spread, METH_VARARGS, "A sparse product over many places."},
-    {"use", use, METH_O, "Choose the kernels: avx512, avx2, portable, or None for the best; answers name and lanes."},
+    {"use", use, METH_O, "Choose the kernels: avx512, avx2, portable, or None for the best."},
+    {"chosen", chosen, METH_NOARGS, "Name and lanes of the kernels in use."},
     {NULL, NULL, 0, NULL},
 };
 
