@@ -7,6 +7,7 @@ order that robust usefulness gives there means little.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -93,7 +94,8 @@ def shrink(
     Each round trains `training.steps` steps from where the last one ended, with fresh optimiser state.
     """
     network, parameter = ability(task, Featured, "shrinking").head()  # type: ignore[type-abstract]
-    head, number, current = parameter.removesuffix(".weight"), 0, dict(modules)
+    head, number = parameter.removesuffix(".weight"), 0
+    current = {name: copy.deepcopy(module) for name, module in modules.items()}  # an engine takes modules over
     while (size := current[network].get_parameter(parameter).shape[1]) > shrinking.least:
         score, tie = feature_order(task, current, shrinking, number=number)
         kept = best_features(score, max(shrinking.least, size - max(1, round(shrinking.share * size))), tie=tie)

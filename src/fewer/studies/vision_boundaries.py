@@ -99,8 +99,9 @@ def _draw(maps: Mapping[str, Tensor], batch: Images, out: Path) -> str:
     from matplotlib import pyplot
     from matplotlib.patches import Rectangle
 
+    shape = (len(maps), _DRAWN)
     figure, axes = pyplot.subplots(
-        len(maps), _DRAWN + 1, figsize=(3 * _DRAWN + 1.2, 3.1 * len(maps)), layout="constrained"
+        *shape, figsize=(3 * _DRAWN + 1, 3.1 * len(maps)), layout="constrained", squeeze=False
     )
     # One image of each of the first classes met, the same for both networks.
     chosen = [int((batch.label == which).nonzero()[0, 0]) for which in batch.label.unique()[:_DRAWN]]
@@ -111,8 +112,7 @@ def _draw(maps: Mapping[str, Tensor], batch: Images, out: Path) -> str:
             place.add_patch(Rectangle((-BUDGET, -BUDGET), 2 * BUDGET, 2 * BUDGET, fill=False, linewidth=1.5))
             place.plot(0, 0, "k+")
             place.set(title=f"{name}: a {int(batch.label[number])}", xlabel="a", ylabel="b")
-        row[-1].axis("off")
-        figure.colorbar(drawn, ax=row[-1], ticks=range(10), label="predicted class", fraction=0.9)
+    figure.colorbar(drawn, ax=axes, ticks=range(10), label="predicted class")
     figure.savefig(out / "vision-fig4.png", dpi=110)
     pyplot.close(figure)
     return "vision-fig4.png"
