@@ -104,7 +104,7 @@ def _starts(index: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, np.dtype[
 
 def has_kernels(x: Tensor) -> bool:
     """Whether the compiled kernels can work on this tensor."""
-    return kernels is not None and x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
+    return kernels is not None and x.is_cpu and (x.dtype is torch.float32 or x.dtype is torch.float64)
 
 
 class Room:

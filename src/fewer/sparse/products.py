@@ -155,7 +155,7 @@ class _Fused(torch.autograd.Function):
             return None, *_composed_gradients(ctx.chain, gy, x, tuple(weights), needs[1:])
         hidden = None if ctx.room is None else ctx.room.tensor
         # without a gradient for x, weights are why this node runs
-        wants = needs[1], any(needs[2:]) and (not needs[1] or any(map(_is_wanted, ctx.next_functions[2:])))
+        wants = needs[1], any(needs[2:]) and (not needs[1] or any(map(_is_wanted, ctx.next_functions[1:])))
         gx, found = ctx.chain.backward(gy, x, tuple(weights), ctx.threads, hidden=hidden, y=y, wants=wants)
         return None, gx, *found
 
@@ -163,8 +163,8 @@ class _Fused(torch.autograd.Function):
 def _is_wanted(function: tuple[Any, int]) -> bool:
     """Whether this backward pass goes on into a node: gradients of weights that nobody asked for cost much.
 
-    Torch says so for its own functions; for Python ones it has this question only, which it refuses to answer
-    for a leaf that `autograd.grad` was asked for.
+    Torch tells its own functions; Python ones can only ask this, which raises for a leaf that `autograd.grad`
+    was asked for. Raising costs as much as a small layer, so `apply_chain` puts a view before the first leaf.
     """
     node = function[0]
     if node is None:
@@ -188,8 +188,12 @@ def apply_chain(chain: Chain, x: Tensor, weights: Weights) -> Tensor:
     """Outputs of (samples, features), by the fastest way that can be differentiated as the caller may need."""
     if not has_kernels(x) or _under_func():
         return compose(chain, x, weights)
-    weights = tuple(None if w is None else w.contiguous() for w in weights)
+    if not all(w is None or w.is_contiguous() for w in weights):
+        weights = tuple(None if w is None else w.contiguous() for w in weights)
     if torch.is_grad_enabled() and (x.requires_grad or any(w is not None and w.requires_grad for w in weights)):
+        first = weights[0]
+        if x.requires_grad and first is not None and first.requires_grad:
+            weights = (first.view(-1), *weights[1:])
         result: Tensor = _Fused.apply(chain, x, *weights)
         return result
     return chain.forward(x, weights, chain.threads(x.shape[0]))
