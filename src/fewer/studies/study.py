@@ -25,7 +25,11 @@ __all__ = ["STUDIES", "Result", "Say", "hardware", "reproduce"]
 
 Say = Callable[[str], None]
 
-STUDIES: dict[str, tuple[str, str]] = {}
+STUDIES: dict[str, tuple[str, str]] = {
+    "vision/table2": ("fewer.studies.vision_capacity:table2", "PGD-trained networks of six sizes under PGD-40"),
+    "vision/table3": ("fewer.studies.vision_capacity:table3", "FGSM-trained networks of six sizes under FGSM and PGD-40"),
+    "vision/fig2-3": ("fewer.studies.vision_capacity:curves", "accuracy against capacity, FGSM and PGD"),
+}
 
 
 @dataclass

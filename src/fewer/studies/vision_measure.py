@@ -1,0 +1,72 @@
+"""What the vision studies measure: counts, accuracies under attack, and signs that a training went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from fewer.attack.audit import Audit, robust
+from fewer.attack.detectors import overfitting, plateau
+from fewer.core.engine import Engine
+from fewer.core.mask import Mask, dense, kept
+from fewer.core.nets import NetworkSet
+from fewer.core.task import Task
+
+__all__ = ["ATTACKS", "Row", "Watch", "accuracies", "counts", "measured", "signs"]
+
+ATTACKS = "fgsm:0.3+pgd:0.3"  # FGSM, and PGD-40 with steps of 0.01 from a random start
+Row = dict[str, Any]
+
+
+def counts(modules: Mapping[str, nn.Module], mask: Mask) -> Row:
+    """Weights, those kept, and what is never pruned (biases, norms)."""
+    weights = sum(tensor.numel() for part in dense(modules).values() for tensor in part.values())
+    parameters = sum(parameter.numel() for module in modules.values() for parameter in module.parameters())
+    return {"weights": weights, "kept": kept(mask) if mask else weights, "biases": parameters - weights}
+
+
+def measured(task: Task[Any], engine: Engine, replica: int, *, limit: int | None) -> Row:
+    """Counts and accuracies of one replica."""
+    modules = engine.state.modules_of(replica)
+    return {**counts(modules, engine.state.mask_of(replica)), **accuracies(task, modules, limit=limit)}
+
+
+def accuracies(task: Task[Any], modules: Mapping[str, nn.Module], *, limit: int | None, split: str = "test") -> Row:
+    """Clean accuracy, and what FGSM and PGD-40 each leave by themselves."""
+    nets = NetworkSet(modules, training=False)
+    report = robust(task, nets, ATTACKS, Audit(split=split, limit=limit, layout="contiguous"))
+    found = {name: line.alone for name, line in zip(("fgsm", "pgd40"), report.lines)}
+    return {"clean": report.clean, **found, "images": report.images}
+
+
+class Watch:
+    """An event that changes nothing: it measures the first replica at evenly spaced steps."""
+
+    def __init__(self, steps: int, points: int, task: Task[Any], *, limit: int) -> None:
+        self.times = sorted({round(steps * (i + 1) / points) - 1 for i in range(points)}) if points else []
+        self.task, self.limit, self.rows = task, limit, list[Row]()
+
+    def next(self, step: int) -> int | None:
+        return next((time for time in self.times if time >= step), None)
+
+    def act(self, engine: Engine) -> None:
+        found = accuracies(self.task, engine.state.modules_of(0), limit=self.limit)
+        self.rows.append({"step": engine.count + 1, **found})
+
+
+def signs(row: Row, classes: int) -> list[str]:
+    """Sentences about a finished training: a plateau it stood on, and FGSM overstating its robustness."""
+    found = []
+    stood, sentence, losses = 0, None, list[float]()
+    for step, loss in row["losses"]:
+        # each line is a mean over the steps since the one before
+        losses += [float("inf") if loss is None else loss] * (step - len(losses))
+        if (said := plateau(losses, classes)) is not None:
+            stood, sentence = step, said
+    if sentence is not None:
+        found.append(f"until step {stood} of {row['steps']} {sentence}")
+    if (gap := overfitting(row["fgsm"], row["pgd40"])) is not None:
+        found.append(gap)
+    return found

@@ -1,0 +1,255 @@
+"""Pieces of the vision studies: one network, one recipe, several densities and seeds; trained, measured and saved.
+
+A piece leaves a folder for each replica (weights, mask, metrics) and is found again, so a study made of many pieces
+may be cut off at any moment, run on several machines and be put together on one without a GPU.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fewer.attack.harden import harden
+from fewer.core.cohort import Cohort
+from fewer.core.engine import Engine, Training
+from fewer.core.errors import UserError
+from fewer.core.folder import Folder
+from fewer.core.optimizer import Optimizer
+from fewer.core.plain import Plain
+from fewer.core.state import fresh_modules
+from fewer.core.train import Loop, fit, save_results
+from fewer.job import versions
+from fewer.prune.pruning import Pruning, mask_for
+from fewer.prune.schedule import events_for
+from fewer.studies.study import Say
+from fewer.studies.vision_measure import Row, Watch, measured, signs
+from fewer.tasks.vision.task import Settings, Vision
+
+__all__ = ["DENSE", "Piece", "Place", "cured", "gradual", "images", "label", "read_modules", "run_piece", "where"]
+
+DENSE = Pruning("magnitude", 0.0, "global", "gradual")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What one call trains. Replicas are every pruning with every seed."""
+
+    name: str
+    network: str
+    hardening: str  # as on the command line; empty: normal training
+    steps: int
+    batch: int = 256
+    optimizer: Optimizer = field(default_factory=Optimizer)
+    prunings: tuple[Pruning, ...] = (DENSE,)
+    seeds: tuple[int, ...] = (0, 1, 2)
+    together: int = 0  # replicas in one cohort on a GPU; 0: all. Wide convolutions are faster alone.
+    points: int = 0  # measurements of the first replica on the way, for curves
+    weights: bool = True  # saved at the end
+
+    @property
+    def replicas(self) -> list[tuple[Pruning, int]]:
+        return [(pruning, seed) for pruning in self.prunings for seed in self.seeds]
+
+    def config(self) -> dict[str, Any]:
+        """What decides the numbers; not which prunings and seeds, so that more may be added later."""
+        apart = ("prunings", "seeds", "together", "weights", "points")
+        return {key: value for key, value in dataclasses.asdict(self).items() if key not in apart}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the pieces of a study are trained and kept."""
+
+    out: Path
+    source: str = "digits"  # what Vision reads; empty: nothing may be trained, only found
+    device: str = "cpu"
+    limit: int | None = None  # test images that face an attack; None: all
+    say: Say = print
+
+    def folder(self, piece: Piece, pruning: Pruning, seed: int) -> Folder:
+        return Folder(self.out / "pieces" / piece.name / f"{label(pruning)}-seed{seed}")
+
+    def task(self, network: str, **settings: Any) -> Vision:
+        return Vision(Settings(**{"network": network, "data": self.source, "validation": 0.0, **settings}))
+
+
+def images(scale: str) -> str:
+    """What a study reads: the embedded digits when quick, the folder that FEWER_MNIST names when full."""
+    if scale == "quick":
+        return "digits"
+    folder = os.environ.get("FEWER_MNIST", "")
+    if not Path(folder, "train-images-idx3-ubyte").exists() and not Path(folder, "train-images-idx3-ubyte.gz").exists():
+        given = f"FEWER_MNIST={folder}" if folder else "no FEWER_MNIST in the environment"
+        raise UserError(
+            given, "the folder with MNIST's four idx files", "`fewer data vision --out FOLDER` fetches them"
+        )
+    return folder
+
+
+def where(scale: str, out: Path, say: Say) -> Place:
+    """A study's place. Without MNIST a full study can still be put together from pieces that are finished."""
+    quick = scale == "quick"
+    device = "cuda" if not quick and torch.cuda.is_available() else "cpu"
+    try:
+        source = images(scale)
+    except UserError as error:
+        if not (out / "pieces").is_dir():
+            raise
+        say(f"only finished pieces can be read: {error}")
+        source = ""
+    return Place(out, source, device, 500 if quick else None, say)
+
+
+def cured(name: str, network: str, *, steps: int = 9400, hardening: str = "pgd:0.3", **changes: Any) -> Piece:
+    """The recipe that works: attacked images only, the budget ramped, Adam with a warm-up, cosine decay at the end."""
+    optimizer = Optimizer(lr=1e-3, warmup=min(200, steps // 10), decay_from=0.5)
+    return dataclasses.replace(Piece(name, network, hardening, steps, optimizer=optimizer), **changes)
+
+
+def gradual(density: float, steps: int) -> Pruning:
+    """Global magnitude, cubic between 20 % and 60 % of the training."""
+    return dataclasses.replace(DENSE, sparsity=1 - density, every=max(1, steps // 50))
+
+
+def label(pruning: Pruning) -> str:
+    """A file name for a pruning: `dense`, `magnitude-3`."""
+    return "dense" if pruning.sparsity == 0 else f"{pruning.method}-{100 * (1 - pruning.sparsity):.4g}"
+
+
+def run_piece(piece: Piece, place: Place) -> list[Row]:
+    """Figures of every replica; those that are finished are only read, and in a place without images no others."""
+    root = Folder(place.out / "pieces" / piece.name)
+    if not place.source and not root.path.exists():
+        return []
+    root.path.mkdir(parents=True, exist_ok=True)
+    if not (root.path / "config.json").exists():
+        root.write_json("config.json", {**piece.config(), "versions": versions()})
+    elif (found := root.read_json("config.json")) != {**_plain(piece.config()), "versions": found.get("versions")}:
+        raise UserError(
+            f"{root.path} holds another recipe", "the same piece or an empty folder", "choose another --out"
+        )
+    missing = [each for each in piece.replicas if not place.folder(piece, *each).finished]
+    if missing and not place.source:
+        place.say(f"{piece.name}: {len(missing)} of {len(piece.replicas)} replicas were not trained")
+        missing = []
+    alone = place.device == "cpu" and piece.together == 0
+    size = 1 if alone else piece.together or len(missing)
+    for begin in range(0, len(missing), max(size, 1)):
+        _train(piece, missing[begin : begin + size], place)
+    folders = [place.folder(piece, *each) for each in piece.replicas]
+    return [folder.read_json("metrics.json") for folder in folders if folder.finished]
+
+
+def _plain(config: Mapping[str, Any]) -> dict[str, Any]:
+    """As JSON gives it back."""
+    return dict(json.loads(json.dumps(config)))
+
+
+def _train(piece: Piece, replicas: Sequence[tuple[Pruning, int]], place: Place) -> None:
+    """One cohort, from fresh weights to saved metrics."""
+    start = time.monotonic()
+    task = place.task(piece.network)
+    hardened = harden(task, piece.hardening, total=piece.steps) if piece.hardening else task
+    masks = list(_first_masks(piece, replicas, task))
+    for (pruning, seed), mask in zip(replicas, masks):
+        if isinstance(mask, str):  # the mask would leave a useless network: that is the result
+            _finish(place.folder(piece, pruning, seed), {**_named(piece, pruning, seed), "refused": mask})
+    able = [index for index, mask in enumerate(masks) if not isinstance(mask, str)]
+    if not able:
+        return
+    engine = _engine(hardened, piece, [replicas[index][1] for index in able], place.device)
+    for replica, index in enumerate(able):
+        if masks[index] is not None:
+            engine.state.mask_(replica, masks[index])  # type: ignore[arg-type]
+    watch = Watch(piece.steps, piece.points, task, limit=min(place.limit or 1000, 1000))
+    log: list[Row] = []
+    events = events_for([replicas[index][0] for index in able], piece.steps)
+    fit(engine, events=[*events, watch], loop=_loop(piece, place.say, log))
+    for replica, index in enumerate(able):
+        pruning, seed = replicas[index]
+        folder = place.folder(piece, pruning, seed)
+        row = {
+            **_named(piece, pruning, seed), **measured(task, engine, replica, limit=place.limit),
+            "losses": [[line["step"], _own(line["loss/net"], replica)] for line in log],
+            "points": watch.rows if replica == 0 else [], "cohort": len(able),
+            "seconds": round(time.monotonic() - start, 1),
+        }  # fmt: skip
+        row["signs"] = signs(row, task.classes)
+        folder.path.mkdir(parents=True, exist_ok=True)
+        if piece.weights:
+            save_results(engine, replica, folder)
+        _finish(folder, row)
+        place.say(f"{piece.name} {label(pruning)} seed {seed}: clean {row['clean']:.2%}, PGD-40 {row['pgd40']:.2%}")
+
+
+def _engine(task: Vision, piece: Piece, seeds: Sequence[int], device: str) -> Engine:
+    training = Training(piece.steps, piece.batch, piece.optimizer, device)
+    if device == "cpu" and len(seeds) == 1:
+        return Plain(task, training, seeds[0])
+    torch.backends.cudnn.benchmark = device != "cpu"  # the same shapes thousands of times
+    return Cohort(task, training, seeds)
+
+
+def _first_masks(
+    piece: Piece, replicas: Sequence[tuple[Pruning, int]], task: Vision
+) -> Iterator[dict[str, dict[str, Tensor]] | str | None]:
+    """Masks for those that are pruned before training, scored on inputs attacked with the whole budget."""
+    scored = task
+    if piece.hardening:
+        from fewer.attack.recipe import parse_harden
+
+        scored = harden(task, dataclasses.replace(parse_harden(piece.hardening), ramp=0.0))
+    for pruning, seed in replicas:
+        if pruning.when == "gradual":
+            yield None
+            continue
+        try:
+            yield mask_for(scored, fresh_modules(task, seed), pruning, seed=seed)
+        except UserError as error:
+            yield str(error)
+
+
+def _loop(piece: Piece, say: Say, log: list[Row]) -> Loop:
+    def on_log(line: Row) -> None:
+        log.append(line)
+        losses = line["loss/net"] if isinstance(line["loss/net"], list) else [line["loss/net"]]
+        shown = " ".join("nan" if loss is None else f"{loss:.3f}" for loss in losses)
+        if len(log) % 5 == 0:
+            say(f"{piece.name} step {line['step']}: loss {shown}")
+
+    return Loop(log_every=max(1, piece.steps // 50), on_log=on_log)
+
+
+def _own(losses: Any, replica: int) -> float | None:
+    found: float | None = losses[replica] if isinstance(losses, list) else losses
+    return found
+
+
+def _named(piece: Piece, pruning: Pruning, seed: int) -> Row:
+    return {
+        "piece": piece.name, "network": piece.network, "hardening": piece.hardening, "steps": piece.steps,
+        "batch": piece.batch, "method": pruning.method, "when": pruning.when, "density": 1 - pruning.sparsity,
+        "seed": seed,
+    }  # fmt: skip
+
+
+def _finish(folder: Folder, row: Row) -> None:
+    folder.path.mkdir(parents=True, exist_ok=True)
+    folder.write_json("metrics.json", row)
+
+
+def read_modules(folder: Folder, network: str) -> dict[str, nn.Module]:
+    """The network that a piece saved there."""
+    net = fresh_modules(Vision(Settings(network=network)), 0)["net"]
+    tensors = folder.read_tensors("weights.safetensors")
+    net.load_state_dict({key.removeprefix("net/"): tensor for key, tensor in tensors.items()})
+    return {"net": net}
