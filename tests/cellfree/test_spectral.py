@@ -91,6 +91,17 @@ def test_a_lone_phone_at_one_antenna_gets_the_textbook_rate():
     assert up[0] == pytest.approx(0.9 * np.log2(1 + gamma / (snr + 1)))
 
 
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("gain", [[[-400.0]], [[0.0]], [[0.0, -400.0], [-400.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]])
+def test_extreme_gains_give_finite_rates(gain: list[list[float]], scheme: str):
+    clusters = np.ones((len(gain), len(gain[0])), dtype=bool)
+    for control in ("full", "fractional"):
+        radio = Radio(antennas=2, uplink_control=control)
+        found = spectral_efficiency(gain, clusters, setup=Setup(scheme=scheme, radio=radio, realisations=5))
+        assert np.isfinite(found.uplink).all() and (found.uplink >= 0).all()
+        assert np.isfinite(found.downlink).all() and (found.downlink >= 0).all()
+
+
 def test_noise_is_thermal_over_the_band_plus_the_figure():
     assert Radio().noise_dbm == pytest.approx(-174 + 73.0103 + 7, abs=1e-4)
 
@@ -134,7 +145,8 @@ BOTH = np.ones((2, 2), dtype=bool)
         (lambda: Setup(most_phones=-1), "most_phones -1"),
         (lambda: spectral_efficiency([[np.nan, 1], [0, 0]], BOTH), "nan as the gain of phone 0 to access point 0"),
         (lambda: spectral_efficiency([[0, np.inf], [0, 0]], BOTH), "inf"),
-        (lambda: spectral_efficiency(GAIN * 100, BOTH), "1000 dB"),
+        (lambda: spectral_efficiency(GAIN * 100, BOTH), "a gain of -9500 dB"),
+        (lambda: spectral_efficiency(GAIN * [-1, 1], BOTH), "a gain of 95 dB"),
         (lambda: spectral_efficiency(GAIN[0], BOTH), "shape"),
         (lambda: spectral_efficiency(np.empty((0, 2)), np.empty((0, 2), dtype=bool)), "at least one"),
         (lambda: spectral_efficiency(GAIN, BOTH[:1]), "clusters of shape"),

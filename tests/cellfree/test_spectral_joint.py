@@ -41,9 +41,9 @@ def test_uplink_rates_follow_the_definition_draw_by_draw(scheme: str, antennas: 
 @pytest.mark.parametrize("scheme", ["p-mmse", "mmse"])
 def test_downlink_rates_agree_with_simulated_channels(scheme: str):
     view = scene(2, correlated=True, seed=9)
-    setup = view.setup(scheme, realisations=6000, seed=4)
+    setup = view.setup(scheme, realisations=2500, seed=4)
     found = spectral_efficiency(view.gain_db, view.clusters, setup=setup, correlation=view.correlation)
-    value, error = simulated(view, scheme, found.downlink_mw, draws=6000, seed=5)
+    value, error = simulated(view, scheme, found.downlink_mw, draws=2500, seed=5)
     assert (np.abs(found.downlink - value[1]) < 4.5 * np.sqrt(2) * error[1] + 1e-3).all()
     assert (error[1] < 0.05 * found.downlink + 0.01).all()
 

@@ -103,7 +103,7 @@ def test_mr_is_the_closed_form_for_correlated_antennas(seed: int):
 def test_closed_form_mr_agrees_with_simulated_channels(antennas: int, correlated: bool, weighting: str):
     view = scene(antennas, correlated=correlated, seed=1, weighting=weighting)
     exact = spectral_efficiency(view.gain_db, view.clusters, setup=view.setup("mr"), correlation=view.correlation)
-    value, error = simulated(view, "mr", exact.downlink_mw, draws=4000, seed=2)
+    value, error = simulated(view, "mr", exact.downlink_mw, draws=2500, seed=2)
     ours = np.stack([exact.uplink, exact.downlink])
     assert (np.abs(ours - value) < 4.5 * error + 1e-3).all()
     assert (error < 0.05 * ours + 0.01).all()
@@ -127,9 +127,9 @@ def test_drawn_mr_converges_to_closed_form(antennas: int, correlated: bool):
 @pytest.mark.parametrize(("antennas", "correlated"), [(1, False), (3, True)])
 def test_lp_mmse_agrees_with_simulated_channels(antennas: int, correlated: bool, weighting: str):
     view = scene(antennas, correlated=correlated, seed=4, weighting=weighting)
-    setup = view.setup("lp-mmse", realisations=4000, seed=9)
+    setup = view.setup("lp-mmse", realisations=2500, seed=9)
     found = spectral_efficiency(view.gain_db, view.clusters, setup=setup, correlation=view.correlation)
-    value, error = simulated(view, "lp-mmse", found.downlink_mw, draws=4000, seed=5)
+    value, error = simulated(view, "lp-mmse", found.downlink_mw, draws=2500, seed=5)
     ours = np.stack([found.uplink, found.downlink])
     # both sides are drawn: the errors add
     assert (np.abs(ours - value) < 4.5 * np.sqrt(2) * error + 1e-3).all()

@@ -82,12 +82,12 @@ def limit_load(gain_db: ArrayLike, clusters: ArrayLike, most: int) -> Bools:
             f"{most} phones per access point for {phones} phones and {points} access points",
             f"at least {max(1, -(-phones // points))}",
         )
-    # gains lie within +-1000 dB: the bonus puts every server before every other access point
-    wish = gain + 3000.0 * served
+    bonus = 1 + gain.max() - gain.min()  # puts every server before every other access point
+    wish = gain + bonus * served
     seats = np.zeros(gain.shape, dtype=np.bool_)
     for phone in np.argsort(-wish.max(axis=1), kind="stable"):
         room = seats.sum(axis=0) < most
         seats[phone, np.where(room, wish[phone], -np.inf).argmax()] = True
-    claim = np.where(served | seats, gain + 3000.0 * seats, -np.inf)
+    claim = np.where(served | seats, gain + bonus * seats, -np.inf)
     rank = np.argsort(np.argsort(-claim, axis=0, kind="stable"), axis=0)
     return np.asarray((served | seats) & (rank < most))
