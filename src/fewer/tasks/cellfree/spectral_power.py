@@ -1,6 +1,6 @@
 """Power control that needs no optimiser: every rule looks only at a phone's neighbourhood.
 
-Gains (K, L) and clusters (K, L) in, milliwatts out; Demir, Björnson and Sanguinetti, sections 6.3 and 7.
+Gains (K, L) and clusters (K, L) in, milliwatts out; Demir, Björnson and Sanguinetti, chapter 7.
 """
 
 from __future__ import annotations
