@@ -10,13 +10,14 @@ from torch import Tensor, nn
 __all__ = ["Mask", "dense", "density", "kept", "prunable", "total"]
 
 Mask = Mapping[str, Mapping[str, Tensor]]
+_NEVER = (nn.Embedding, nn.EmbeddingBag, nn.LayerNorm, nn.RMSNorm)  # their scales can have two axes as well
 
 
 def prunable(module: nn.Module) -> list[str]:
     """Names of the parameters that pruning may touch: matrices and kernels, never biases, norms or embeddings."""
     names = []
     for prefix, part in module.named_modules():
-        if isinstance(part, nn.Embedding):
+        if isinstance(part, _NEVER):
             continue
         for name, parameter in part.named_parameters(recurse=False):
             if name.endswith("weight") and parameter.ndim >= 2:

@@ -18,23 +18,21 @@ __all__ = ["PICTURES", "digits"]
 _SHOWN = 8
 
 
-def digits(run: Trained) -> str:
+def digits(run: Trained, attack: str) -> str:
     """Test images and their adversarial twins, with what the network says of each."""
     from fewer.attack.threat import parse
 
     task, batch = run.task, run.task.data("test").take(torch.arange(_SHOWN))
     nets = NetworkSet(run.modules, training=False)
     noise = Stream(torch.tensor(0), torch.tensor(0))
-    attacked = parse("pgd:0.3")[0].on(task)(nets, batch, noise)
+    attacked = parse(attack)[0].on(task)(nets, batch, noise)
     shown = []
     for name, images in (("clean", batch), ("attacked", attacked)):
         with torch.no_grad():
             answers = task.predict(nets, task.inputs(images), noise).argmax(-1)
         for pixels, label, answer in zip(task.inputs(images), batch.label, answers):
             shown.append(_image(pixels.numpy(), f"{name}: {int(answer)}" + ("" if answer == label else " (wrong)")))
-    caption = (
-        "The first test images, then the same after PGD within 0.3 of every pixel; the network's answer below each."
-    )
+    caption = f"The first test images, then the same under {attack}; the network's answer is below each."
     return words(caption) + f'<div class="digits">{"".join(shown)}</div>'
 
 
@@ -47,4 +45,4 @@ def _image(pixels: np.ndarray[tuple[int, ...], np.dtype[np.float32]], caption: s
     )
 
 
-PICTURES: dict[str, Callable[[Trained], str]] = {"vision": digits}
+PICTURES: dict[str, Callable[[Trained, str], str]] = {"vision": digits}

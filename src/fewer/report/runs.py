@@ -46,7 +46,7 @@ def page_of(runs: Sequence[Trained], title: str, attacks: Sequence[str] = (), li
         page.add("Under attack", *_attacked(runs, attacks, limit))
     for run in runs:
         if run.job.task in PICTURES:
-            page.add(f"Seen: {run_name(run)}", PICTURES[run.job.task](run))
+            page.add(f"Seen: {run_name(run)}", PICTURES[run.job.task](run, attacks[-1] if attacks else "pgd:0.3"))
     page.add("Where the numbers come from", table(["run", "folder", "seed", "torch", "fewer", "commit"],
                                                   [_origin(run) for run in runs]))  # fmt: skip
     return page
