@@ -27,17 +27,22 @@ def cnn() -> Vision:
 
 @pytest.fixture(scope="session")
 def fragile_mlp(mlp: Vision) -> NetworkSet:
-    return train(mlp, 250)
+    return train(mlp, 200)
 
 
 @pytest.fixture(scope="session")
 def fragile_cnn(cnn: Vision) -> NetworkSet:
-    return train(cnn, 250)
+    return train(cnn, 200, batch=64, rate=5e-3)
+
+
+@pytest.fixture(scope="session")
+def robust_mlp(mlp: Vision) -> NetworkSet:
+    return train(harden(mlp, "pgd:0.1,steps=2,ramp=0.5", total=250), 250)
 
 
 @pytest.fixture(scope="session")
 def robust_cnn(cnn: Vision) -> NetworkSet:
-    return train(harden(cnn, "fast:0.2,ramp=0.7", total=500), 500)
+    return train(harden(cnn, "fast:0.1,ramp=0.5", total=250), 250, batch=64, rate=5e-3)
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from fewer.core.data import TensorData
+from fewer.core.engine import Training
 from fewer.core.nets import NetworkSet
+from fewer.core.optimizer import Optimizer
+from fewer.core.plain import Plain
 from fewer.core.seed import Stream
 from fewer.core.task import Nets, Noise, Objective, Task
 
@@ -69,15 +72,8 @@ def stream(seed: int = 0, step: int = 0, dtype: torch.dtype = torch.float32) -> 
     return Stream(torch.tensor(seed), torch.tensor(step), dtype)
 
 
-def train(task: Task[Any], steps: int, *, per_batch: int = 128, rate: float = 2e-3, seed: int = 0) -> NetworkSet:
-    """Adam on the task's first objective, in ordinary torch."""
-    torch.manual_seed(seed)
-    modules = task.networks()
-    optimizer = torch.optim.Adam(modules["net"].parameters(), rate)
-    data, loss = task.data("train"), task.objectives()[0].loss
-    for step in range(steps):
-        index = torch.randint(len(data), (per_batch,))
-        optimizer.zero_grad()
-        loss(NetworkSet(modules), data.take(index), stream(seed, step)).backward()
-        optimizer.step()
-    return NetworkSet(modules, training=False)
+def train(task: Task[Any], steps: int, *, batch: int = 128, rate: float = 2e-3) -> NetworkSet:
+    """The task's networks after so many steps of the reference engine."""
+    engine = Plain(task, Training(steps, batch, Optimizer(lr=rate)))
+    engine.advance(steps)
+    return NetworkSet(engine.state.modules_of(0), training=False)

@@ -110,7 +110,7 @@ def test_mart_is_a_boosted_cross_entropy_and_a_weighted_divergence(mlp: Vision, 
         others = max(float(q[k]) for k in range(10) if k != label)
         total += -math.log(q[label]) - math.log(1 - others + 1e-4)
         total += 2 * float((p * (p / q).log()).sum()) * (1 - float(p[label]))
-    assert float(found) == pytest.approx(total / 16, rel=1e-9)
+    assert float(found.detach()) == pytest.approx(total / 16, rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", KINDS)

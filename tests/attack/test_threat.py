@@ -1,0 +1,65 @@
+"""The text form of attacks, their titles, and what the suite holds."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from fewer.attack.threat import Threat, parse, suite
+from fewer.core.errors import UserError
+from fewer.tasks.vision.task import Vision
+
+from .examples import Regression
+
+
+def test_a_text_names_attack_budget_and_options() -> None:
+    (threat,) = parse("pgd:0.3,steps=40,step=0.01,restarts=10,norm=2")
+    assert threat == Threat("pgd", 0.3, 2.0, {"steps": 40, "step": 0.01, "restarts": 10}, every=True)
+    assert [threat.kind for threat in parse("fgsm:0.1+pgd:0.1")] == ["fgsm", "pgd"]
+
+
+def test_titles_say_everything_that_makes_a_number_comparable() -> None:
+    titles = {text: parse(text)[0].title for text in ("fgsm:0.3", "pgd:0.3", "pgd:2,steps=100,restarts=10,norm=2")}
+    assert titles["fgsm:0.3"] == "FGSM, L-inf 0.3"
+    assert titles["pgd:0.3"] == "PGD-40, L-inf 0.3, step 0.01"
+    assert titles["pgd:2,steps=100,restarts=10,norm=2"] == "PGD-100 x 10, L2 2, step 0.0666667"
+    assert len({threat.title for threat in suite(0.3)}) == 7
+
+
+def test_the_suite_is_the_published_one() -> None:
+    kinds = [threat.kind for threat in parse("suite:0.3")]
+    assert kinds == ["fgsm", "pgd", "pgd", "apgd", "apgd-t", "fab-t", "square"]
+    assert parse("suite:0.3")[-1].title == "Square (5000 queries), L-inf 0.3"
+    assert all(threat.norm == 2 for threat in parse("suite:2,norm=2"))
+    assert [threat.every for threat in suite(0.3)[:3]] == [True, True, False]
+
+
+@pytest.mark.parametrize("text", ["fgsm:0.1", "pgd:0.1,steps=3", "apgd:0.1", "apgd-t:0.1", "fab-t:0.1", "square:0.1"])
+def test_every_threat_can_be_aimed_at_a_classifier(text: str, mlp: Vision) -> None:
+    assert parse(text)[0].on(mlp).task is mlp
+
+
+@pytest.mark.parametrize("text", ["fab-t:0.1", "apgd-t:0.1"])
+def test_margin_attacks_refuse_a_task_without_classes(text: str) -> None:
+    with pytest.raises(UserError, match="labels, logits"):
+        parse(text)[0].on(Regression())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "pgd", "pgd:", "pgd:x", "pgd:-0.3", "pgd:nan", "pgd:inf", "deepfool:0.3", "pgd:0.3,beta=1", "pgd:0.3,steps=0"]
+    + ["pgd:0.3,steps=-4", "pgd:0.3,steps=1.5", "pgd:0.3,norm=1", "square:0.3,queries=0", "square:0.3,norm=2"]
+    + ["suite:-1", "fgsm:0.3,steps=2", "pgd:0.3,step=nan", "pgd:0.3+", "pgd:0.3,,"],
+)
+def test_a_malformed_attack_is_refused_in_one_line(text: str) -> None:
+    with pytest.raises(UserError) as refused:
+        parse(text)
+    assert "expected" in str(refused.value) and "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("wrong", [{"budget": -1.0}, {"budget": math.nan}, {"norm": 3.0}, {"options": {"queries": 3}}])
+def test_a_senseless_threat_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UserError):
+        Threat(**{"kind": "pgd", "budget": 0.3, **wrong})
