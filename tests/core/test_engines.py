@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from toys import Blobs, Control, Fit, Graph, Pairs, Patches
 
 from fewer.attack.harden import harden
 from fewer.core.cohort import Cohort
@@ -20,6 +19,7 @@ from fewer.core.optimizer import Optimizer
 from fewer.core.plain import Plain
 from fewer.core.task import Task
 from fewer.prune.pruning import Pruning, prune_
+from toys import Blobs, Control, Fit, Graph, Pairs, Patches
 
 SEEDS = (3, 8)
 Make = Callable[[], Task[Any]]

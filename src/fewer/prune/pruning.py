@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from fewer.core.data import convert
 from fewer.core.engine import Engine
 from fewer.core.errors import UserError
-from fewer.core.mask import Mask
+from fewer.core.mask import Mask, density, kept, total
 from fewer.core.seed import Stream, name_key, shuffled
 from fewer.core.settings import nearest
 from fewer.core.task import Task
@@ -23,7 +23,7 @@ from fewer.prune.keep import SCOPES, keep
 from fewer.prune.magnitude import magnitude
 from fewer.prune.quota import reserve
 from fewer.prune.random import random
-from fewer.prune.scoring import Criterion, Scores, weights_of
+from fewer.prune.scoring import Criterion, weights_of
 from fewer.prune.snip import snip
 from fewer.prune.synflow import synflow
 
@@ -74,6 +74,8 @@ class Pruning:
             raise UserError(f"pruning from {self.begin} to {self.end}", "shares with 0 <= begin <= end <= 1")
         if not 0 <= self.layer_quota <= 1 - self.sparsity:
             raise UserError(f"layer_quota {self.layer_quota}", f"at most the density kept, {1 - self.sparsity:.3g}")
+        if not 0 <= self.swap <= 1:
+            raise UserError(f"swap {self.swap}", "a share from 0 to 1")
         if min(self.batches, self.iterations, self.input_quota, self.every) < 0 or self.samples < 1:
             raise UserError("a negative count in the pruning settings", "0 or more", "see `fewer tasks pruning`")
 
@@ -97,23 +99,44 @@ def mask_for(
     noise = Stream(torch.tensor(seed, device=like.device), torch.tensor(-1, device=like.device), like.dtype)
     rounds = pruning.iterations or (100 if pruning.method == "synflow" else 1)
     calls = lint.calls_of(task, modules, batches[0], noise)
-    shadow = _masked_copies(modules, before)
     mask: dict[str, dict[str, Tensor]] = {net: dict(found) for net, found in (before or {}).items()}
+    begin = _density_left(mask, pruning.sparsity)
     for turn in range(1, rounds + 1):
-        sparsity = 1 - (1 - pruning.sparsity) ** (turn / rounds) if turn < rounds else pruning.sparsity
-        scores = _restricted(CRITERIA[pruning.method](task, shadow, batches, noise), mask)
-        kept = keep(scores, sparsity, pruning.scope)
-        if pruning.layer_quota or pruning.input_quota:
-            kept = keep(scores, sparsity, pruning.scope, reserved=reserve(scores, kept, shadow, calls, pruning))
-        mask = dict(kept)
+        # a geometric way from what is left to the goal; the last turn is the goal itself, to the bit
+        share = begin * ((1 - pruning.sparsity) / begin) ** (turn / rounds)
+        sparsity = pruning.sparsity if turn == rounds else max(0.0, 1 - share)
         shadow = _masked_copies(modules, mask)
-    for name, leader in task.same_mask().items():
-        mask[name] = mask[leader]
-    reports = lint.examine(modules, mask, calls)
-    lint.refuse_useless(reports)
-    for name, target in task.copies().items():
-        mask[name] = mask[target.of]
+        scores = CRITERIA[pruning.method](task, shadow, batches, noise)
+        found = keep(scores, sparsity, pruning.scope, within=mask)
+        if pruning.layer_quota or pruning.input_quota:
+            reserved = reserve(scores, found, shadow, calls, pruning)
+            found = keep(scores, sparsity, pruning.scope, reserved=reserved, within=mask)
+        mask = dict(found)
+    _follow_leaders_(mask, task.same_mask())
+    lint.refuse_useless(lint.examine(modules, mask, calls))
+    _follow_leaders_(mask, {name: target.of for name, target in task.copies().items()})
     return mask
+
+
+def _density_left(mask: Mask, sparsity: float) -> float:
+    """What an earlier pruning left; what it removed cannot be kept now."""
+    layers = sum(len(by_parameter) for by_parameter in mask.values())
+    if layers == 0:
+        return 1.0
+    if kept(mask) + layers < (1 - sparsity) * total(mask):
+        raise UserError(
+            f"sparsity {sparsity:g} where {1 - density(mask):.4g} is pruned already", "at least that",
+            "what is pruned stays pruned: raise the sparsity, or leave --prune out",
+        )  # fmt: skip
+    return max(density(mask), 1 - sparsity)
+
+
+def _follow_leaders_(mask: dict[str, dict[str, Tensor]], leaders: Mapping[str, str]) -> None:
+    """Networks that take another's mask take it; where that one is never pruned, neither are they."""
+    for name, leader in leaders.items():
+        mask.pop(name, None)
+        if leader in mask:
+            mask[name] = mask[leader]
 
 
 def _masked_copies(modules: Mapping[str, nn.Module], mask: Mask | None) -> dict[str, nn.Module]:
@@ -123,18 +146,6 @@ def _masked_copies(modules: Mapping[str, nn.Module], mask: Mask | None) -> dict[
             for key, kept in by_parameter.items():
                 shadow[name].get_parameter(key).mul_(kept)
     return shadow
-
-
-def _restricted(scores: Scores, mask: Mask) -> Scores:
-    """What is pruned already ranks below everything that is not."""
-    result: Scores = {}
-    for net, by_name in scores.items():
-        result[net] = {}
-        for key, score in by_name.items():
-            before = mask.get(net, {}).get(key)
-            lowest = float(score.min()) - 1.0 if score.numel() else 0.0
-            result[net][key] = score if before is None else torch.where(before, score, lowest)
-    return result
 
 
 def prune_(engine: Engine, pruning: Pruning, replica: int = 0) -> None:

@@ -108,12 +108,12 @@ def _useful_units(module: nn.Module, kept: Mapping[str, Tensor], arguments: tupl
     """Per layer, which units reach an output under the mask."""
     bare = skeleton(module, {key: mask.to(torch.float64) for key, mask in kept.items()})
     outputs: dict[str, tuple[Tensor, int]] = {}
+
+    def note(name: str, part: nn.Module, out: Tensor) -> None:
+        outputs.setdefault(name, (out, -1 if isinstance(part, nn.Linear) else 1))
+
     hooks = [
-        part.register_forward_hook(
-            lambda module, _args, out, name=name: outputs.setdefault(
-                name, (out, -1 if isinstance(module, nn.Linear) else 1)
-            )
-        )
+        part.register_forward_hook(lambda module, _args, out, name=name: note(name, module, out))
         for name, part in bare.named_modules()
         if isinstance(part, nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d)
     ]

@@ -19,7 +19,8 @@ __all__ = ["DropAndGrow", "Gradual", "events_for"]
 
 def _times(pruning: Pruning, steps: int, begin: float) -> range:
     every = pruning.every or max(1, steps // 100)
-    first, last = round(begin * steps), round(pruning.end * steps)
+    final = max(steps - 1, 0)  # events act before a step: later than this, the goal would never be reached
+    first, last = min(round(begin * steps), final), min(round(pruning.end * steps), final)
     return range(first, max(last, first) + 1, every)
 
 
