@@ -7,7 +7,15 @@ import numpy as np
 from fewer.tasks.cellfree.arrays import Bools, Floats
 from fewer.tasks.cellfree.survey import Survey
 
-__all__ = ["average_precision", "best_f1", "calibration_error", "figures", "network_statistics", "reliability", "roc_area"]
+__all__ = [
+    "average_precision",
+    "best_f1",
+    "calibration_error",
+    "figures",
+    "network_statistics",
+    "reliability",
+    "roc_area",
+]
 
 
 def network_statistics(survey: Survey, threshold_db: float) -> dict[str, float]:
