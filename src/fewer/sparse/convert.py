@@ -31,13 +31,16 @@ def convert(module: nn.Module, masks: Mapping[str, Tensor]) -> nn.Module:
     """The network with sparse layers in place of its pruned `nn.Linear` ones, where that pays.
 
     `masks` names weights as `named_parameters` does. The argument is taken apart; use what is returned.
-    Layers inside torch's own composite modules stay dense, since those read `.weight` themselves.
+    Layers inside torch's own composite modules stay dense, since those read `.weight` themselves; so do layers
+    that share their weight with another.
     """
     known = dict(module.named_parameters(remove_duplicate=False))
     for name, mask in masks.items():
         if name not in known or known[name].shape != mask.shape:
             raise UserError(f"a mask {name} of shape {tuple(mask.shape)}", "the name and shape of a parameter")
-    return _convert(module, "", masks, {})
+    tensors = [id(parameter) for parameter in known.values()]
+    shared = {tensor for tensor in tensors if tensors.count(tensor) > 1}
+    return _convert(module, "", {n: m for n, m in masks.items() if id(known[n]) not in shared}, {})
 
 
 def _convert(module: nn.Module, path: str, masks: Mapping[str, Tensor], done: dict[int, nn.Module]) -> nn.Module:

@@ -125,11 +125,17 @@ static void pack(const Call *call, char *to, Matrix from, int64_t features, cons
 
 /* A block of a tensor for the kernels: in place where the layout allows it and rows are read too seldom to
    earn an aligned copy, which costs about four readings. */
-static Rows rows_of(const Call *call, char *room, Matrix from, int64_t features, const Layer *layer, Block block) {
-    if (from.sample_stride == 1 && block.count == block.width && layer->kept < 4 * features)
+static Rows rows_of(const Call *call, char *room, Matrix from, int64_t features, const int32_t *used,
+                    int64_t readings, Block block) {
+    if (from.sample_stride == 1 && block.count == block.width && readings < 4 * features)
         return (Rows){from.data + block.first * call->size, from.feature_stride};
-    pack(call, room, from, features, features == layer->in ? layer->column_start : NULL, block);
+    pack(call, room, from, features, used, block);
     return (Rows){room, block.width};
+}
+
+static Rows input_rows(const Call *call, char *room, Block block) {
+    const Layer *first = &call->chain->layers[0];
+    return rows_of(call, room, call->x, first->in, first->column_start, first->kept, block);
 }
 
 /* g = 0 where y <= 0, over the samples of a block: the relu behind the last layer, backwards. */
@@ -164,7 +170,7 @@ static void *forward_share(void *argument) {
         const Block block = block_at(call, index);
         const size_t half = block_bytes(call, block, chain->widest);
         char *kept = call->hidden ? hidden_at(call, block) : NULL;
-        Rows x = rows_of(call, share->scratch, call->x, chain->layers[0].in, &chain->layers[0], block);
+        Rows x = input_rows(call, share->scratch, block);
         for (int i = 0; i < chain->length; i++) {
             const Layer *layer = &chain->layers[i];
             const int last = i == chain->length - 1;
@@ -182,7 +188,7 @@ static void *forward_share(void *argument) {
 /* The gradient that enters a chain from behind, past the relu of its last layer. */
 static Rows entering(const Call *call, char *room, Block block) {
     const Layer *last = &call->chain->layers[call->chain->length - 1];
-    if (!last->relu) return rows_of(call, room, call->gy, last->out, last, block);
+    if (!last->relu) return rows_of(call, room, call->gy, last->out, NULL, last->kept, block);
     pack(call, room, call->gy, last->out, NULL, block);
     gate(call, room, last->out, block);
     return (Rows){room, block.width};
@@ -198,8 +204,7 @@ static void *backward_share(void *argument) {
         char *room[2] = {share->scratch + third, share->scratch + 2 * third};
         char *hidden = hidden_at(call, block) + block_bytes(call, block, chain->hidden);
         Rows gy = entering(call, room[0], block), x = {NULL, 0};
-        if (call->weights_wanted)
-            x = rows_of(call, share->scratch, call->x, chain->layers[0].in, &chain->layers[0], block);
+        if (call->weights_wanted) x = input_rows(call, share->scratch, block);
         for (int i = chain->length - 1, turn = 1; i >= 0; i--, turn ^= 1) {
             const Layer *layer = &chain->layers[i];
             const Kernels *kernels = call->kernels[layer->wide];

@@ -1,0 +1,160 @@
+"""The engine `sparse`: the plain engine over networks that hold only their kept weights.
+
+It has no training step of its own. What differs is the state, whose weights, gradients and moments exist for kept
+weights alone; whoever asks it for weights, masks or modules, or saves it, is given the dense ones.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fewer.core.engine import Engine
+from fewer.core.errors import UserError
+from fewer.core.mask import Mask, prunable
+from fewer.core.plain import Plain
+from fewer.core.state import Network, State
+from fewer.core.task import Objective
+from fewer.sparse.convert import convert, pays
+from fewer.sparse.linear import SparseLinear
+from fewer.sparse.pattern import kernels
+
+__all__ = ["Sparse", "SparseState", "sparse_engine", "worthwhile"]
+
+
+def sparse_engine(engine: Engine) -> Engine:
+    """The same training from here on, with kept weights only; the plain engine must not be used any more."""
+    if not isinstance(engine, Plain):
+        raise UserError(f"the engine {type(engine).__name__}", "Plain, one replica", "train seeds one by one")
+    if engine.device.type != "cpu" or engine.training.precision == "bfloat16":
+        given = f"device {engine.device} and precision {engine.training.precision}"
+        raise UserError(given, "a CPU and float32 or float64", "use the engine plain")
+    return engine if isinstance(engine, Sparse) else Sparse(engine)
+
+
+def worthwhile(engine: Engine) -> bool:
+    """Whether kept weights only would train faster: a CPU, the compiled kernels, and a large layer pruned enough."""
+    if not isinstance(engine, Plain) or kernels is None or engine.device.type != "cpu":
+        return False
+    if engine.training.precision == "bfloat16":
+        return False
+    mask = engine.state.mask_of(0)
+    for name, module in engine.modules.items():
+        for path, part in module.named_modules():
+            kept = mask.get(name, {}).get(f"{path}.weight" if path else "weight")
+            if type(part) is nn.Linear and kept is not None and kept.numel() > 4096:
+                if pays(part.in_features, part.out_features, int(kept.sum())):
+                    return True
+    return False
+
+
+class Sparse(Plain):
+    """Made from a plain engine by `sparse_engine`."""
+
+    def __init__(self, plain: Plain) -> None:
+        vars(self).update(vars(plain))
+        self.state = sparse(plain.state)
+        self.bind_()
+
+    def bind_(self) -> None:
+        super().bind_()
+        self.bound = self.state.networks
+
+    def gradients(self, objective: Objective[Any], batch: Any) -> tuple[Tensor, dict[str, Tensor]]:
+        if self.bound is not self.state.networks:  # a new mask or a restored state came with new modules
+            self.bind_()
+        return super().gradients(objective, batch)
+
+
+@dataclass
+class SparseState(State):
+    """`networks` hold converted modules and kept weights; everything else is answered by `dense`."""
+
+    skeletons: dict[str, nn.Module] = field(default_factory=dict)  # the dense modules, without memory
+    pruned: frozenset[str] = frozenset()
+
+    def dense(self) -> State:
+        """The state that the plain engine would have here."""
+        networks = {}
+        for name, network in self.networks.items():
+            chosen = selected(network.module)
+            module = copy.deepcopy(self.skeletons[name]).to_empty(device=network.weights.device)
+            networks[name] = Network(module, _spread(network.weights, chosen), network.buffers)
+            if name in self.pruned:
+                mask = chosen.to(network.weights)[None].clone()
+                if network.mask is not None:
+                    mask[:, chosen] = network.mask
+                networks[name].mask = mask
+        moments = [
+            {
+                name: {key: _spread(t, selected(self.networks[name].module)) for key, t in tensors.items()}
+                for name, tensors in by_network.items()
+            }
+            for by_network in self.moments
+        ]
+        return State(self.seeds, networks, self.step, moments)
+
+    def become_(self, dense: State) -> None:
+        """Take over a dense state."""
+        vars(self).update(vars(sparse(dense)))
+
+    def named(self) -> Iterator[tuple[str, Tensor]]:
+        return self.dense().named()
+
+    def load_(self, tensors: Mapping[str, Tensor]) -> None:
+        dense = self.dense()
+        dense.load_(tensors)
+        self.become_(dense)
+
+    def mask_(self, replica: int, mask: Mask) -> None:
+        dense = self.dense()
+        dense.mask_(replica, mask)
+        self.become_(dense)
+
+    def mask_of(self, replica: int) -> dict[str, dict[str, Tensor]]:
+        return self.dense().mask_of(replica)
+
+    def weights_of(self, replica: int) -> dict[str, dict[str, Tensor]]:
+        return self.dense().weights_of(replica)
+
+    def modules_of(self, replica: int) -> dict[str, nn.Module]:
+        return self.dense().modules_of(replica)
+
+
+def sparse(state: State) -> SparseState:
+    """A state of one replica with the pruned layers converted where that pays."""
+    networks, skeletons, chosen = {}, {}, {}
+    masks = state.mask_of(0)
+    for name, network in state.networks.items():
+        module = convert(copy.deepcopy(network.module), masks.get(name, {}))
+        chosen[name] = selected(module)
+        networks[name] = Network(module, network.weights[:, chosen[name]], network.buffers)
+        if network.mask is not None and not bool((left := network.mask[:, chosen[name]]).all()):
+            networks[name].mask = left  # pruned weights of layers that stay dense
+        skeletons[name] = copy.deepcopy(network.module).to("meta")
+    moments = [
+        {name: {key: t[:, chosen[name]] for key, t in tensors.items()} for name, tensors in by_network.items()}
+        for by_network in state.moments
+    ]
+    return SparseState(state.seeds, networks, state.step, moments, skeletons, frozenset(masks))
+
+
+def selected(module: nn.Module) -> Tensor:
+    """Which weights of the dense network's row a converted network holds, in the same order."""
+    layers = {f"{path}.values": layer for path, layer in module.named_modules() if isinstance(layer, SparseLinear)}
+    parts = [
+        layers[name].pattern.mask().reshape(-1) if name in layers else torch.ones(p.numel(), dtype=torch.bool)
+        for name, p in ((f".{name}" if "." not in name else name, p) for name, p in module.named_parameters())
+    ]
+    return torch.cat(parts) if parts else torch.ones(0, dtype=torch.bool)
+
+
+def _spread(kept: Tensor, chosen: Tensor) -> Tensor:
+    row = kept.new_zeros(len(kept), len(chosen))
+    row[:, chosen] = kept
+    return row
