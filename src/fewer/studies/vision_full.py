@@ -17,6 +17,7 @@ from fewer.core.errors import UserError
 from fewer.core.settings import nearest
 from fewer.studies.vision_capacity import capacity_pieces
 from fewer.studies.vision_lightest import SMALL, audit_saved, rival_pieces, small_pieces
+from fewer.studies.vision_lottery import TRAININGS, lottery_cost, train_tickets
 from fewer.studies.vision_pieces import Piece, Place, run_piece, where
 
 __all__ = ["main", "works"]
@@ -39,7 +40,13 @@ def works(scale: str, seeds: Sequence[int], together: int | None) -> dict[str, t
         chosen = dataclasses.replace(piece, seeds=tuple(seeds) or piece.seeds)
         count = len(chosen.replicas)
         found[f"suite-{name}"] = (f"the whole attack suite on {count} networks of {SMALL}", _auditing(chosen))
+    for kind in TRAININGS:
+        found[f"lottery-{kind}"] = (lottery_cost(scale, kind), _playing(kind, scale))
     return found
+
+
+def _playing(kind: str, scale: str) -> Work:
+    return lambda place: train_tickets(kind, scale, place)
 
 
 def _cost(piece: Piece) -> str:
