@@ -6,7 +6,7 @@ state alone, trains without complaint and never improves a policy. So it is coun
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,24 +24,27 @@ __all__ = ["NetworkReport", "calls_of", "examine", "refuse_useless"]
 
 @dataclass(frozen=True)
 class NetworkReport:
-    """One network under its mask. `paths[i]` are the paths from the i-th argument to each output."""
+    """One network under its mask; `paths` and `lost` have one entry for each argument, shaped like the output."""
 
     network: str
     kept: dict[str, tuple[int, int]]  # parameter: kept, all
-    paths: list[Tensor]
+    paths: list[Tensor]  # how many lead from the argument to each output
+    lost: list[Tensor]  # bool: outputs that the argument reaches in the unpruned network, and no more
+    reached: list[Tensor]  # bool: outputs that it still reaches
     dead_units: dict[str, tuple[int, int]] = field(default_factory=dict)  # layer: dead, all
 
     def faults(self) -> list[str]:
-        """Sentences; empty if the network can do its job."""
-        found = [f"{self.network}.{name} keeps none of {n} weights" for name, (k, n) in self.kept.items() if k == 0 < n]
-        for index, paths in enumerate(self.paths):
-            if not bool(paths.any()):
+        """What is broken, as nouns; empty if the network can do its job."""
+        found = [
+            f"none of the {n} weights of {self.network}.{name}" for name, (k, n) in self.kept.items() if k == 0 < n
+        ]
+        for index, (lost, reached) in enumerate(zip(self.lost, self.reached)):
+            if bool(lost.any()) and not bool(reached.any()):
                 found.append(f"no path from input {index} of {self.network} to any output")
-        if self.paths:
-            lost = int((torch.stack([p.reshape(-1) for p in self.paths]).sum(0) == 0).sum())
-            outputs = self.paths[0].numel()
-            if lost > 0 and not found:
-                found.append(f"{lost} of {outputs} outputs of {self.network} are reached by no input")
+        if self.lost and not found:
+            cut = torch.stack(self.lost).any(0) & ~torch.stack(self.reached).any(0)
+            if bool(cut.any()):
+                found.append(f"{int(cut.sum())} of {cut.numel()} outputs of {self.network} that no input reaches")
         return found
 
 
@@ -60,26 +63,50 @@ def examine(modules: Mapping[str, nn.Module], mask: Mask, calls: Mapping[str, tu
 
 
 def _examine(name: str, module: nn.Module, mask: Mapping[str, Tensor], arguments: tuple[Any, ...]) -> NetworkReport:
-    bare = skeleton(module, {key: m.to(torch.float64) for key, m in mask.items()})
-    groups = [i for i, a in enumerate(arguments) if torch.is_tensor(a) and a.is_floating_point()]
+    ones = {key: m.to(torch.float64) for key, m in mask.items()}
+    # numbers in general position, so that paths of opposite sign (a centring by hand) do not cancel
+    lot = torch.Generator().manual_seed(0)
+    drawn = {key: torch.rand(m.shape, generator=lot, dtype=torch.float64).to(m.device) + 0.5 for key, m in mask.items()}
+    counted = _Probe(skeleton(module, ones), arguments, torch.ones_like)
+    probe = _Probe(skeleton(module, {key: ones[key] * drawn[key] for key in ones}), arguments, _general)
+    whole = _Probe(skeleton(module, drawn), arguments, _general)
+    reached = [paths != 0 for paths in probe.answers()]
+    lost = [(before != 0) & ~after for before, after in zip(whole.answers(), reached)]
+    kept = {key: (int(m.sum()), m.numel()) for key, m in mask.items()}
+    return NetworkReport(name, kept, [p.abs() for p in counted.answers()], lost, reached, _dead_units(probe))
 
-    def run(active: set[int]) -> Tensor:
+
+def _general(like: Tensor) -> Tensor:
+    lot = torch.Generator().manual_seed(1)
+    return (torch.rand(like.shape, generator=lot, dtype=torch.float64) + 0.5).to(like.device)
+
+
+class _Probe:
+    """A skeleton to be run with some of its arguments on and the others zero."""
+
+    def __init__(self, bare: nn.Module, arguments: tuple[Any, ...], fill: Callable[[Tensor], Tensor]) -> None:
+        self.bare, self.arguments, self.fill = bare, arguments, fill
+        self.groups = [i for i, a in enumerate(arguments) if torch.is_tensor(a) and a.is_floating_point()]
+
+    def run(self, active: Collection[int]) -> Tensor:
+        """The first sample's output."""
         inputs = [
-            torch.full_like(a, float(i in active), dtype=torch.float64) if i in groups else a
-            for i, a in enumerate(arguments)
+            (self.fill(a) if i in active else torch.zeros_like(a)).to(torch.float64) if i in self.groups else a
+            for i, a in enumerate(self.arguments)
         ]
         with Linearised():
-            return bare(*inputs)  # type: ignore[no-any-return]
+            return self.bare(*inputs)  # type: ignore[no-any-return]
 
-    with torch.no_grad():
-        nothing = run(set())  # a normaliser's shift is not a path
-        paths = [(run({index}) - nothing)[0].abs() for index in groups]
-    kept = {key: (int(m.sum()), m.numel()) for key, m in mask.items()}
-    return NetworkReport(name, kept, paths, _dead_units(bare, run, set(groups), nothing))
+    @torch.no_grad()
+    def answers(self) -> list[Tensor]:
+        """For each argument, what it alone adds to each output; a normaliser's shift is not a path."""
+        nothing = self.run(())
+        return [(self.run((index,)) - nothing)[0] for index in self.groups]
 
 
-def _dead_units(bare: nn.Module, run: Any, groups: set[int], nothing: Tensor) -> dict[str, tuple[int, int]]:
+def _dead_units(probe: _Probe) -> dict[str, tuple[int, int]]:
     """Units that no input reaches or that reach no output, per layer with prunable weights."""
+    bare = probe.bare
     layers = {name.rpartition(".")[0] for name in prunable(bare)}
     seen: dict[str, list[Tensor]] = {}
     hooks = [
@@ -88,11 +115,11 @@ def _dead_units(bare: nn.Module, run: Any, groups: set[int], nothing: Tensor) ->
         if name in layers and isinstance(part, nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d)
     ]
     with torch.no_grad():
-        run(set())
+        probe.run(())
     baseline = {name: outputs[0] for name, outputs in seen.items()}
     seen.clear()
     with torch.enable_grad():
-        total = run(groups).sum()
+        total = _weighed(probe.run(probe.groups))
     for hook in hooks:
         hook.remove()
     found = {}
@@ -105,6 +132,11 @@ def _dead_units(bare: nn.Module, run: Any, groups: set[int], nothing: Tensor) ->
         useful = _any_but(gradient != 0, axis)
         found[name] = (int((~(reached & useful)).sum()), reached.numel())
     return found
+
+
+def _weighed(outputs: Tensor) -> Tensor:
+    """A sum in general position, for the same reason."""
+    return (outputs * _general(outputs)).sum()
 
 
 def _any_but(flags: Tensor, axis: int) -> Tensor:
