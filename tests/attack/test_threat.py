@@ -25,6 +25,7 @@ def test_titles_say_everything_that_makes_a_number_comparable() -> None:
     assert titles["fgsm:0.3"] == "FGSM, L-inf 0.3"
     assert titles["pgd:0.3"] == "PGD-40, L-inf 0.3, step 0.01"
     assert titles["pgd:2,steps=100,restarts=10,norm=2"] == "PGD-100 x 10, L2 2, step 0.0666667"
+    assert parse("pgd:0.3,start=centre")[0].title == "PGD-40, L-inf 0.3, step 0.01, no random start"
     assert len({threat.title for threat in suite(0.3)}) == 7
 
 
@@ -51,7 +52,7 @@ def test_margin_attacks_refuse_a_task_without_classes(text: str) -> None:
     "text",
     ["", "pgd", "pgd:", "pgd:x", "pgd:-0.3", "pgd:nan", "pgd:inf", "deepfool:0.3", "pgd:0.3,beta=1", "pgd:0.3,steps=0"]
     + ["pgd:0.3,steps=-4", "pgd:0.3,steps=1.5", "pgd:0.3,norm=1", "square:0.3,queries=0", "square:0.3,norm=2"]
-    + ["suite:-1", "fgsm:0.3,steps=2", "pgd:0.3,step=nan", "pgd:0.3+", "pgd:0.3,,"],
+    + ["suite:-1", "fgsm:0.3,steps=2", "pgd:0.3,step=nan", "pgd:0.3+", "pgd:0.3,,", "pgd:0.3,start=here"],
 )
 def test_a_malformed_attack_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(UserError) as refused:

@@ -36,6 +36,7 @@ class Audit:
     limit: int | None = None  # only the first so many images
     per_batch: int | None = None  # None: 500 on a CPU, 4,000 on a GPU
     drop: bool = True  # False: every image faces every step, for comparison
+    judge: str = "every"  # every visited point, or only the last, as other libraries do; then none is dropped early
     layout: str = "timed"  # or contiguous, channels_last, native
     seed: int = 0
 
@@ -43,6 +44,8 @@ class Audit:
         for name, value in (("limit", self.limit), ("per_batch", self.per_batch)):
             if value is not None and value < 1:
                 raise UserError(f"{name} {value}", "at least 1 image")
+        if self.judge not in ("every", "last"):
+            raise UserError(f"judge {self.judge!r}", "every or last")
         if self.layout not in ("timed", *LAYOUTS):
             raise UserError(f"layout {self.layout!r}", f"timed, {', '.join(LAYOUTS)}")
 
@@ -112,7 +115,7 @@ def robust(
         for threat in threats:
             start = time.perf_counter()
             facing = right if threat.every else survived
-            fooled = images.fooled(threat.on(task), ready, facing, drop=audit.drop)
+            fooled = images.fooled(threat.on(task), ready, facing)
             survived = survived & ~fooled
             alone = float((right & ~fooled).double().mean()) if threat.every or bool((facing == right).all()) else None
             seconds = time.perf_counter() - start
@@ -134,11 +137,11 @@ class _Images:
         if self.count == 0:
             raise UserError(f"an empty {audit.split} split", "at least 1 image")
         self.per_batch = audit.per_batch or (500 if self.device.type == "cpu" else 4000)
-        self.seed, self.scores = audit.seed, aims.logits_and_labels(task, "robust accuracy")
+        self.audit, self.scores = audit, aims.logits_and_labels(task, "robust accuracy")
 
     def take(self, index: Tensor) -> tuple[Any, Rows]:
         batch = convert(self.data.take(index), self.device, self.dtype)
-        seeds = (index + (self.seed << 32)).to(self.device)
+        seeds = (index + (self.audit.seed << 32)).to(self.device)
         return batch, Rows(seeds, torch.zeros((), dtype=torch.int64, device=self.device), self.dtype)
 
     def all_batches(self) -> list[Tensor]:
@@ -175,24 +178,24 @@ class _Images:
         parts = [~aims.wrong(*self.scores(nets, *self.take(index))) for index in self.all_batches()]
         return torch.cat(parts).cpu()
 
-    def fooled(self, attack: Attack, nets: NetworkSet, facing: Tensor, *, drop: bool) -> Tensor:
-        """(images,): those of the facing ones that some visited point of the attack fools."""
+    def fooled(self, attack: Attack, nets: NetworkSet, facing: Tensor) -> Tensor:
+        """(images,): those of the facing ones that some judged point of the attack fools."""
         found = torch.zeros(self.count, dtype=torch.bool)
         # without dropping, also the wrongly classified images go through every step
-        asked = facing.nonzero()[:, 0] if drop else torch.arange(self.count)
+        asked = facing.nonzero()[:, 0] if self.audit.drop else torch.arange(self.count)
         for index in asked.split(self.per_batch) if len(asked) else ():
-            found[index] = self._run(attack, nets, index, drop=drop).cpu()
+            found[index] = self._run(attack, nets, index).cpu()
         return found & facing
 
-    def _run(self, attack: Attack, nets: NetworkSet, index: Tensor, *, drop: bool) -> Tensor:
+    def _run(self, attack: Attack, nets: NetworkSet, index: Tensor) -> Tensor:
         batch, noise = self.take(index)
-        state = attack.begin(batch, noise)
+        every = self.audit.judge == "every"
         place = torch.arange(len(index), device=self.device)  # where each remaining sample belongs
         fooled = torch.zeros(len(index), dtype=torch.bool, device=self.device)
-        running = attack.rounds(nets, state)
+        running = attack.rounds(nets, attack.begin(batch, noise))
         state = next(running)
         while True:
-            if drop:
+            if every and self.audit.drop:
                 kept = (~state.fooled).nonzero()[:, 0]
                 if len(kept) < len(place):
                     fooled[place[state.fooled]] = True
@@ -207,7 +210,7 @@ class _Images:
                 break
         # the rounds judge a point when they leave it; the last one is still to be judged
         last = aims.wrong(*self.scores(nets, attack.task.replace(state.batch, state.surface), state.noise))
-        fooled[place] = state.fooled | last
+        fooled[place] = state.fooled | last if every else last
         return fooled
 
 

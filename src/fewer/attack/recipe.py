@@ -73,7 +73,7 @@ _TEXT: dict[str, dict[str, type]] = {
     "fgsm": _OPTIONS,
     "fast": {**_OPTIONS, "step": float},
     "free": {**_OPTIONS, **_STEPS},
-    "pgd": {**_OPTIONS, **_STEPS},
+    "pgd": {**_OPTIONS, **_STEPS, "start": str},
     "trades": {**_OPTIONS, **_STEPS, "beta": float},
     "mart": {**_OPTIONS, **_STEPS, "beta": float},
     "paper": {},

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from fewer.core.errors import UserError
 
 __all__ = ["split_text"]
 
 
-def split_text(text: str, names: Mapping[str, Mapping[str, type]], example: str) -> tuple[str, float, dict[str, float]]:
+def split_text(text: str, names: Mapping[str, Mapping[str, type]], example: str) -> tuple[str, float, dict[str, Any]]:
     """Name, budget and options of a text such as `pgd:0.3,steps=40,norm=2`.
 
-    `names` lists what may come before the colon, each with its options and their types (int, float).
+    `names` lists what may come before the colon, each with its options and their types (int, float, str).
     """
     name, colon, rest = text.strip().partition(":")
     if name not in names:
@@ -24,7 +25,7 @@ def split_text(text: str, names: Mapping[str, Mapping[str, type]], example: str)
     budget = _number(first, float, f"budget of {text!r}")
     if budget < 0 or math.isinf(budget):
         raise UserError(f"budget {first} of {text!r}", "a finite number of at least 0", "in the input's own units")
-    options: dict[str, float] = {}
+    options: dict[str, Any] = {}
     for part in others:
         key, equals, value = part.partition("=")
         allowed = names[name]
@@ -33,7 +34,7 @@ def split_text(text: str, names: Mapping[str, Mapping[str, type]], example: str)
             raise UserError(f"option {part!r} of {text!r}", expected)
         if key in options:
             raise UserError(f"option {key} twice in {text!r}", "each option once")
-        options[key] = _number(value, allowed[key], f"{key} of {text!r}")
+        options[key] = value if allowed[key] is str else _number(value, allowed[key], f"{key} of {text!r}")
     return name, budget, options
 
 

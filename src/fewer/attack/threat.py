@@ -15,7 +15,7 @@ from fewer.attack.apgd import apgd, apgd_targeted
 from fewer.attack.ball import checked_budget, checked_norm
 from fewer.attack.fab import fab_targeted
 from fewer.attack.fgsm import fgsm
-from fewer.attack.pgd import default_step, pgd
+from fewer.attack.pgd import STARTS, default_step, pgd
 from fewer.attack.rounds import Attack
 from fewer.attack.square import square
 from fewer.attack.text import split_text
@@ -26,7 +26,7 @@ __all__ = ["OPTIONS", "Threat", "parse", "suite"]
 
 OPTIONS: dict[str, dict[str, type]] = {
     "fgsm": {"norm": float},
-    "pgd": {"steps": int, "step": float, "restarts": int, "norm": float},
+    "pgd": {"steps": int, "step": float, "restarts": int, "norm": float, "start": str},
     "apgd": {"steps": int, "restarts": int, "norm": float},
     "apgd-t": {"steps": int, "targets": int, "norm": float},
     "fab-t": {"steps": int, "targets": int, "norm": float},
@@ -50,7 +50,9 @@ class Threat:
         for name, value in self.options.items():
             if name not in OPTIONS.get(self.kind, {}):
                 raise UserError(f"option {name} of {self.kind}", f"one of {', '.join(OPTIONS[self.kind])}")
-            if value <= 0:
+            if name == "start" and value not in STARTS:
+                raise UserError(f"start {value!r} of {self.kind}", f"one of {', '.join(STARTS)}")
+            if name != "start" and not value > 0:
                 raise UserError(f"{name} {value} of {self.kind}", "more than 0")
         if self.kind == "square" and self.norm != math.inf:
             raise UserError("Square with norm 2", "norm inf")
@@ -76,7 +78,8 @@ class Threat:
         if self.kind == "pgd":
             step = options.get("step", default_step(self.budget, steps))
             times = f" x {options['restarts']}" if options.get("restarts", 1) > 1 else ""
-            return f"PGD-{steps}{times}, {ball}, step {step:g}"
+            start = {"centre": ", no random start", "near": ", near start"}.get(options.get("start", ""), "")
+            return f"PGD-{steps}{times}, {ball}, step {step:g}{start}"
         names = {
             "fgsm": "FGSM",
             "apgd": f"APGD-CE-{steps}" + (f" x {options['restarts']}" if options.get("restarts", 1) > 1 else ""),
