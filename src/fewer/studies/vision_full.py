@@ -16,7 +16,14 @@ from pathlib import Path
 from fewer.core.errors import UserError
 from fewer.core.settings import nearest
 from fewer.studies.vision_capacity import capacity_pieces
-from fewer.studies.vision_lightest import SMALL, audit_saved, rival_pieces, small_pieces
+from fewer.studies.vision_lightest import (
+    SMALL,
+    audit_saved,
+    rival_pieces,
+    small_pieces,
+    train_features,
+    train_scores,
+)
 from fewer.studies.vision_lottery import TRAININGS, lottery_cost, train_tickets
 from fewer.studies.vision_pieces import Piece, Place, run_piece, where
 
@@ -40,9 +47,19 @@ def works(scale: str, seeds: Sequence[int], together: int | None) -> dict[str, t
         chosen = dataclasses.replace(piece, seeds=tuple(seeds) or piece.seeds)
         count = len(chosen.replicas)
         found[f"suite-{name}"] = (f"the whole attack suite on {count} networks of {SMALL}", _auditing(chosen))
+    found["hydra"] = ("scores, then weights, of the unpruned cured-pgd-cnn3, three densities", _scoring(scale))
+    found["features"] = ("half of the features of cured-pgd-cnn3 each round, by four measures", _shrinking(scale))
     for kind in TRAININGS:
         found[f"lottery-{kind}"] = (lottery_cost(scale, kind), _playing(kind, scale))
     return found
+
+
+def _scoring(scale: str) -> Work:
+    return lambda place: train_scores(scale, place)
+
+
+def _shrinking(scale: str) -> Work:
+    return lambda place: train_features(scale, place)
 
 
 def _playing(kind: str, scale: str) -> Work:

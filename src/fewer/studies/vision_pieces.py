@@ -54,6 +54,7 @@ class Piece:
     together: int = 0  # replicas in one cohort on a GPU; 0: all. Wide convolutions are faster alone.
     points: int = 0  # measurements of the first replica on the way, for curves
     weights: bool = True  # saved at the end
+    validation: float = 0.0  # share of the training images held out
 
     @property
     def replicas(self) -> list[tuple[Pruning, int]]:
@@ -157,7 +158,7 @@ def _plain(config: Mapping[str, Any]) -> dict[str, Any]:
 def _train(piece: Piece, replicas: Sequence[tuple[Pruning, int]], place: Place) -> None:
     """One cohort, from fresh weights to saved metrics."""
     start = time.monotonic()
-    task = place.task(piece.network)
+    task = place.task(piece.network, validation=piece.validation)
     hardened = harden(task, piece.hardening, total=piece.steps) if piece.hardening else task
     masks = list(_first_masks(piece, replicas, task))
     for (pruning, seed), mask in zip(replicas, masks):
