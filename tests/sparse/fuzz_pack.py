@@ -31,8 +31,11 @@ SECONDS = 10
 
 
 def _program() -> Program:
-    conv = dict(stride=[1, 1], padding=[1, 1], dilation=[1, 1], groups=1, transposed=False, output_padding=[0, 0])
-    pool = dict(kernel=[2, 2], stride=[2, 2], padding=[0, 0], dilation=[1, 1], ceil=False)
+    conv = {
+        "stride": [1, 1], "padding": [1, 1], "dilation": [1, 1], "groups": 1, "transposed": False,
+        "output_padding": [0, 0],
+    }  # fmt: skip
+    pool = {"kernel": [2, 2], "stride": [2, 2], "padding": [0, 0], "dilation": [1, 1], "ceil": False}
     return Program(
         (Input("x", (1, 8, 8)),),
         (
@@ -98,7 +101,9 @@ def _edited(value: Any, chance: random.Random) -> Any:
         rest = [_edited(value[place], chance)] * chance.choice((0, 1, 1, 1, 1, 2))
         return value[:place] + rest + value[place + 1 :]
     strange = (0, -1, 1, 2, 3, 7, 64, 255, 65536, 2**31, 2**32, 2**63, 10**30, 0.5, float("nan"), float("inf"), "", "x")
-    return chance.choice((*strange, "batch", "9*batch", "float32", "int8", "relu", "conv", None, True, [], {}, [[1]], "h"))
+    return chance.choice(
+        (*strange, "batch", "9*batch", "float32", "int8", "relu", "conv", None, True, [], {}, [[1]], "h")
+    )
 
 
 def _with_header(data: bytes, chance: random.Random) -> bytes:
@@ -151,7 +156,9 @@ def run(count: int, seed: int = 0) -> Counter[str]:
             raise AssertionError(f"mutant {number} of seed {seed}: {grown:.0f} MB to open {len(data)} bytes")
         signal.alarm(SECONDS)
         try:
-            pack.predict(*[np.zeros((1, *item.shape), item.dtype) for item in next(iter(pack.networks.values())).inputs])
+            pack.predict(
+                *[np.zeros((1, *item.shape), item.dtype) for item in next(iter(pack.networks.values())).inputs]
+            )
             outcomes["predicted"] += 1
         except UserError:
             outcomes["refused to predict"] += 1

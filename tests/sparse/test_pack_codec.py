@@ -24,7 +24,11 @@ def random_mask(rows: int, columns: int, density: float, seed: int) -> np.ndarra
 
 
 masks = st.builds(
-    random_mask, st.integers(0, 40), st.integers(0, 40), st.sampled_from([0.0, 0.01, 0.05, 0.5, 1.0]), st.integers(0, 99)
+    random_mask,
+    st.integers(0, 40),
+    st.integers(0, 40),
+    st.sampled_from([0.0, 0.01, 0.05, 0.5, 1.0]),
+    st.integers(0, 99),
 )
 
 

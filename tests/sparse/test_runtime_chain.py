@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
 
@@ -23,12 +24,14 @@ ACTIVATIONS = {
 KERNELS = ("avx512", "avx2", "portable")
 
 
-def network(sizes: list[int], density: float, activations: list[str], seed: int) -> tuple[Program, dict[str, np.ndarray]]:
+def network(
+    sizes: list[int], density: float, activations: list[str], seed: int
+) -> tuple[Program, dict[str, np.ndarray]]:
     """Layers with activations between them, and a normaliser in front."""
     generator = np.random.default_rng(seed)
     tensors = {"mean": generator.normal(size=sizes[0]), "deviation": generator.uniform(0.5, 2, sizes[0])}
     nodes = [Node("sub", ("x", "mean"), "c"), Node("div", ("c", "deviation"), "v0")]
-    for layer, (inputs, outputs) in enumerate(zip(sizes, sizes[1:])):
+    for layer, (inputs, outputs) in enumerate(itertools.pairwise(sizes)):
         keep = generator.random((outputs, inputs)) < density
         tensors[f"w{layer}"] = generator.normal(size=keep.shape) / np.sqrt(max(1, density * inputs)) * keep
         tensors[f"b{layer}"] = generator.normal(size=outputs)

@@ -218,5 +218,7 @@ def file(name: str, inputs: int, outputs: int, constants: list[str], body: list[
     lines = [top, "#include <math.h>", "#include <string.h>", "", declared + ";", ""]
     lines += [line.format(f"constant{place}") for place, line in enumerate(constants)]
     lines += ["", declared + " {"]
-    lines += [indent + line for line in [*scratch, *body]]
+    # at high sparsity a layer may read nothing of what is before it
+    unread = [f"(void){line.split(' ')[-1].split('[')[0]};" for line in scratch] + ["(void)input;"]
+    lines += [indent + line for line in [*scratch, *body, *unread]]
     return "\n".join([*lines, "}", ""])

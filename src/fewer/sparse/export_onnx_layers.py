@@ -147,8 +147,11 @@ def _pool(op: str) -> Converter:
         a = n.attributes
         rest = {"dilations": a["dilation"]} if op == "MaxPool" else {"count_include_pad": int(a["count_padding"])}
         pads = [*a["padding"], *a["padding"]]
+        sizes = zip(g.values[n.inputs[0]].shape[2:], a["kernel"], a["stride"], a["padding"], a.get("dilation", [1] * 9))
+        floor = tuple((size + 2 * p - d * (k - 1) - 1) // s + 1 for size, k, s, p, d in sizes)
+        ceil = int(floor != g.values[n.output].shape[2:])  # asked for only where it changes anything
         return g.node(op, n.inputs, output=n.output, kernel_shape=a["kernel"], strides=a["stride"], pads=pads,
-                      ceil_mode=int(a["ceil"]), **rest)  # fmt: skip
+                      ceil_mode=ceil, **rest)  # fmt: skip
 
     return call
 
@@ -247,6 +250,9 @@ LAYERS: dict[str, Converter] = {
     "rsqrt": lambda g, n: g.node("Reciprocal", [g.node("Sqrt", n.inputs)], output=n.output),
     "log1p": lambda g, n: g.node("Log", [g.node("Add", [n.inputs[0], g.constant(1, np.float32)])], output=n.output),
     "expm1": lambda g, n: g.node("Sub", [g.node("Exp", n.inputs), g.constant(1, np.float32)], output=n.output),
+    "trunc": lambda g, n: g.node(
+        "Mul", [g.node("Sign", n.inputs), g.node("Floor", [g.node("Abs", n.inputs)])], output=n.output
+    ),
     "fmod": _binary("Mod", fmod=1), "remainder": _remainder, "ne": _not_equal,
     "floor_divide": lambda g, n: g.node("Floor", [g.node("Div", _sides(g, n))], output=n.output),
     "where": _where, "clamp": _clamp, "cast": _cast, "elu": _elu, "gelu": renamed("Gelu", approximate="approximate"),

@@ -34,6 +34,7 @@ class Recorder:
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.tensors: dict[str, Tensor] = {}
+        self.dtypes: dict[str, torch.dtype] = {}  # of values, as torch has them
         self._names: dict[int, str] = {}
 
     def tensor(self, constant: Constant) -> str:
@@ -43,6 +44,19 @@ class Recorder:
             self._names[id(constant.value)] = name
         self.tensors[name] = constant.value
         return name
+
+    def promoted(self, value: Any, shown: Any) -> Any:
+        """The value in the element type of a floating result, to which torch takes whole numbers."""
+        own = (
+            value.value.dtype
+            if isinstance(value, Constant)
+            else self.dtypes.get(value)
+            if isinstance(value, str)
+            else None
+        )
+        if own is None or not shown.dtype.is_floating_point or own.is_floating_point:
+            return value
+        return self.emit("cast", value, dtype=str(shown.dtype).removeprefix("torch."))
 
     def emit(self, op: str, *inputs: Value, **attributes: Any) -> str:
         """Add a node and name its value; attributes that are None are left out."""

@@ -24,6 +24,11 @@ from fewer.sparse.trace_ops import convert
 
 __all__ = ["trace"]
 
+# what torch would take apart although a program has it whole
+_WHOLE = (
+    "linear", "scaled_dot_product_attention", "roll", "instance_norm", "upsample_nearest1d", "upsample_nearest2d",
+    "upsample_nearest3d", "upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d",
+)  # fmt: skip
 _FREE_TO_FOLD = 1 << 16  # numbers; a larger constant is folded only where it is no larger than what it is made from
 
 
@@ -99,8 +104,9 @@ def _exported(module: nn.Module, inputs: Mapping[str, Tensor]) -> Any:
     )
     batch = torch.export.Dim("batch")
     table = torch.export.default_decompositions()
-    for name in ("linear", "scaled_dot_product_attention", "roll", "instance_norm"):
-        table.pop(getattr(torch.ops.aten, name).default, None)
+    for name in _WHOLE:
+        for overload in getattr(torch.ops.aten, name).overloads():
+            table.pop(getattr(getattr(torch.ops.aten, name), overload), None)
     forward = {"inputs": tuple({0: batch} for _ in samples)}
     shapes: Any = forward if isinstance(module, (_Networks, _Function)) else tuple({0: batch} for _ in samples)
     with _as_predicting(module):
@@ -112,6 +118,7 @@ def _exported(module: nn.Module, inputs: Mapping[str, Tensor]) -> Any:
             raise UserError(
                 f"a prediction that torch.export cannot follow ({reason:.200})",
                 "operations on any number of samples, without branches on values",
+                "write x.shape[0] for len(x)",
             ) from error
 
 
@@ -130,7 +137,8 @@ def _converted(exported: Any, inputs: Mapping[str, Tensor]) -> tuple[Program, di
     names = iter(inputs)
     for step in exported.graph.nodes:
         if step.op == "placeholder" and step.name not in values:
-            values[step.name] = next(names)
+            name = values[step.name] = next(names)
+            recorder.dtypes[name] = inputs[name].dtype
         elif step.op == "call_function":
             values[step.name] = _value(step, values, recorder)
         elif step.op == "output":
@@ -150,6 +158,8 @@ def _converted(exported: Any, inputs: Mapping[str, Tensor]) -> tuple[Program, di
 
 def _value(step: Step, values: Mapping[str, Any], recorder: Recorder) -> Any:
     shown = step.meta.get("val")
+    if any(word in str(step.target) for word in ("_assert_", "sym_constrain")):
+        return None  # a check that export adds, without a value
     if isinstance(shown, (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool)):
         return shown
     arguments: Any = torch.fx.node.map_arg(step.args, lambda item: values[item.name])
@@ -159,7 +169,11 @@ def _value(step: Step, values: Mapping[str, Any], recorder: Recorder) -> Any:
     folded = _folded(step, arguments, options)
     if folded is not None:
         return folded
-    return convert(recorder, step.target, arguments, options, shown)
+    made = convert(recorder, step.target, arguments, options, shown)
+    for name, part in zip(made, shown) if isinstance(made, tuple) else [(made, shown)]:
+        if isinstance(name, str):
+            recorder.dtypes[name] = part.dtype
+    return made
 
 
 def _folded(step: Step, arguments: Any, options: Any) -> Any | None:

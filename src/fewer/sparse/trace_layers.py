@@ -24,12 +24,12 @@ def _binary(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
     other = a.other if hasattr(a, "other") else a.exponent
     if getattr(a, "alpha", 1) != 1:
         other = binary(recorder, "mul", other, a.alpha) if number(other) is None else other * a.alpha
-    return binary(recorder, _BINARY[a.name], a.self, other)
+    return binary(recorder, _BINARY[a.name], recorder.promoted(a.self, shown), recorder.promoted(other, shown))
 
 
 def _divide(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
     mode = getattr(a, "rounding_mode", None)
-    answer = binary(recorder, "div", a.self, a.other)
+    answer = binary(recorder, "div", recorder.promoted(a.self, shown), recorder.promoted(a.other, shown))
     return answer if mode is None else recorder.emit(mode, answer)
 
 
@@ -104,7 +104,8 @@ def _clamp(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
 
 def _where(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
     left, right = number(a.self), number(a.other)
-    inputs = [value for value, number in ((a.self, left), (a.other, right)) if number is None]
+    pairs = ((a.self, left), (a.other, right))
+    inputs = [recorder.promoted(value, shown) for value, known in pairs if known is None]
     return recorder.emit("where", a.condition, *inputs, left=left, right=right)
 
 
@@ -196,11 +197,12 @@ def _hard_tangent(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
     return recorder.emit("clamp", a.self, minimum=a.min_val, maximum=a.max_val)
 
 
-def _leaky(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
+def _leaky(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
     slope = a.negative_slope if a.name == "leaky_relu" else (a.lower + a.upper) / 2
     if getattr(a, "training", False):
         raise UserError("rrelu in training mode", "evaluation mode")
-    return recorder.emit("leaky_relu", a.self, slope=slope)
+    value = recorder.emit("leaky_relu", a.self, slope=slope)
+    return (value, None) if a.name.endswith("functional") else value
 
 
 LAYERS: dict[str, Converter] = {
@@ -216,6 +218,7 @@ LAYERS: dict[str, Converter] = {
     "clamp": _clamp, "clamp_min": _clamp, "clamp_max": _clamp, "hardtanh": _hard_tangent, "where": _where,
     "masked_fill": _masked_fill, "gelu": lambda r, a, shown: r.emit("gelu", a.self, approximate=a.approximate),
     "leaky_relu": _leaky, "rrelu": _leaky, "rrelu_with_noise": _leaky, "elu": _elu, "silu": _silu,
+    "rrelu_with_noise_functional": _leaky,
     "_softmax": lambda recorder, a, shown: recorder.emit("softmax", a.self, axis=a.dim),
     "_log_softmax": lambda recorder, a, shown: recorder.emit("log_softmax", a.self, axis=a.dim),
     "logical_not": _not, "bitwise_not": _not, "isnan": _is_nan,

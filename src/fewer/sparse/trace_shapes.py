@@ -123,7 +123,7 @@ def _interpolate(mode: str) -> Converter:
 
 
 def _full(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
-    fill = {"ones": 1, "ones_like": 1, "zeros": 0, "zeros_like": 0}
+    fill = {"ones": 1, "ones_like": 1, "zeros": 0, "zeros_like": 0, "empty": 0, "empty_like": 0}
     value = fill[a.name] if a.name in fill else number(a.fill_value)
     return recorder.emit("full", shape=dimensions(shown.shape), value=value, dtype=_dtype(shown))
 
@@ -183,6 +183,6 @@ SHAPES: dict[str, Converter] = {
     **{f"adaptive_{kind}_pool{n}d": _adaptive for kind in ("avg", "max") for n in (1, 2, 3)},
     **{f"upsample_nearest{n}d": _interpolate("nearest") for n in (1, 2, 3)},
     **{f"upsample_{name}": _interpolate("linear") for name in ("linear1d", "bilinear2d", "trilinear3d")},
-    **dict.fromkeys(("full", "full_like", "ones", "zeros", "ones_like", "zeros_like"), _full),
+    **dict.fromkeys(("full", "full_like", "ones", "zeros", "ones_like", "zeros_like", "empty", "empty_like"), _full),
     **dict.fromkeys(("_to_copy", "to"), _cast),
 }  # fmt: skip
