@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 
 from fewer.core.abilities import Attackable, Classifier
 from fewer.core.cohort import Cohort
-from fewer.core.data import convert, size
+from fewer.core.data import convert, place_constants_, size
 from fewer.core.engine import Training
 from fewer.core.errors import UserError
 from fewer.core.evaluate import evaluate, evaluate_cohort, predictor
@@ -49,6 +49,7 @@ def _require(condition: bool, sentence: str) -> None:
 
 def _batch(task: Task[Any], count: int = 8, dtype: torch.dtype = torch.float64) -> Any:
     data = task.data("train")
+    place_constants_(task, torch.device("cpu"), dtype)
     return convert(data.take(torch.arange(min(count, len(data)))), torch.device("cpu"), dtype)
 
 
@@ -76,7 +77,7 @@ def _same(a: Any, b: Any) -> bool:
 def networks_share_no_parameters(task: Task[Any]) -> None:
     seen: dict[int, str] = {}
     for name, module in task.networks().items():
-        for key, parameter in module.named_parameters():
+        for key, parameter in module.named_parameters(remove_duplicate=False):
             _require(id(parameter) not in seen, f"{name}.{key} is also {seen.get(id(parameter))}")
             seen[id(parameter)] = f"{name}.{key}"
 
@@ -187,7 +188,7 @@ def evaluation_returns_finite_figures(task: Task[Any]) -> None:
     figures = evaluate(task, predictor(task, fresh_modules(task, 0)))
     _require(bool(figures), "evaluate() returns no figure")
     for name, value in figures.items():
-        _require(isinstance(value, float | int) and value == value, f"figure {name!r} is {value!r}")
+        _require(isinstance(value, float | int) and math.isfinite(value), f"figure {name!r} is {value!r}")
 
 
 def a_cohort_evaluates_each_replica_as_if_alone(task: Task[Any]) -> None:

@@ -9,9 +9,9 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from fewer.core.errors import UserError
-from fewer.core.task import Batch, Data
+from fewer.core.task import Batch, Data, Task
 
-__all__ = ["TensorData", "batches", "convert", "placed", "size"]
+__all__ = ["TensorData", "batches", "convert", "place_constants_", "placed", "size"]
 
 
 class TensorData(Generic[Batch]):
@@ -45,6 +45,12 @@ def convert(batch: Any, device: torch.device, dtype: torch.dtype) -> Any:
 def placed(data: Data[Any], device: torch.device, dtype: torch.dtype) -> Data[Any]:
     """Data that answers on the device: moved once if it is tensors, batch by batch if not."""
     return TensorData(convert(data.samples, device, dtype)) if isinstance(data, TensorData) else data
+
+
+def place_constants_(task: Task[Any], device: torch.device, dtype: torch.dtype) -> None:
+    """Let the task's constants be where, and as precise as, the networks that are about to run."""
+    if task.constants:
+        task.constants = convert(dict(task.constants), device, dtype)
 
 
 def size(batch: Any) -> int:

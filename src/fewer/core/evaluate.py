@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.func import vmap
 from torch.utils import _pytree as pytree
 
-from fewer.core.data import convert
+from fewer.core.data import convert, place_constants_
+from fewer.core.errors import UserError
 from fewer.core.nets import NetworkSet
 from fewer.core.seed import Stream
 from fewer.core.state import State
@@ -26,6 +27,7 @@ def predictor(task: Task[Any], modules: Mapping[str, nn.Module], seed: int = 0) 
     noise = _noise(seed, first)
 
     def predict(batch: Any) -> Tensor:
+        place_constants_(task, first.device, first.dtype)  # another engine may have moved them meanwhile
         with torch.no_grad():
             return task.predict(nets, task.inputs(convert(batch, first.device, first.dtype)), noise)
 
@@ -54,6 +56,7 @@ def evaluate_cohort(task: Task[Any], state: State, split: str = "test") -> list[
         return task.predict(nets, task.inputs(batch), Stream(seed, torch.zeros_like(seed), first.dtype))
 
     def predict(batches: Sequence[Any]) -> Sequence[Tensor]:
+        place_constants_(task, first.device, first.dtype)
         placed = [convert(batch, first.device, first.dtype) for batch in batches]
         stacked = pytree.tree_map(lambda *leaves: torch.stack(leaves), *placed)
         with torch.no_grad():
@@ -70,7 +73,10 @@ def answers(evaluations: Sequence[Generator[Any, Tensor, dict[str, float]]], pre
     waiting: dict[int, Any] = {}
     figures: dict[int, dict[str, float]] = {}
     for index, evaluation in enumerate(evaluations):
-        waiting[index] = next(evaluation)
+        try:
+            waiting[index] = next(evaluation)
+        except StopIteration:
+            raise UserError("an evaluation that asks about no batch", "at least one prediction to judge") from None
     last = dict(waiting)
     while waiting:
         last.update(waiting)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fewer.core.data import convert
+from fewer.core.data import convert, place_constants_
 from fewer.core.engine import Engine
 from fewer.core.errors import UserError
 from fewer.core.mask import Mask, density, kept, total
@@ -94,6 +94,7 @@ def mask_for(
 ) -> dict[str, dict[str, Tensor]]:
     """The mask over every network the task trains; `before` bounds it: what is pruned stays pruned."""
     like = next(p for module in modules.values() for p in module.parameters())
+    place_constants_(task, like.device, like.dtype)
     of = max(pruning.batches or 1, 2 if pruning.method == "grasp" else 1)
     batches = samples(task, seed, count=pruning.samples, of=of, like=like)
     noise = Stream(torch.tensor(seed, device=like.device), torch.tensor(-1, device=like.device), like.dtype)
