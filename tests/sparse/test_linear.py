@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 import torch
@@ -31,7 +32,7 @@ def pair(share: float, sizes: tuple[int, ...] = (6, 11, 8, 3), seed: int = 0) ->
     """A dense masked network and its sparse form."""
     torch.manual_seed(seed)
     layers: list[nn.Module] = []
-    for before, after in zip(sizes, sizes[1:]):
+    for before, after in pairwise(sizes):
         layers += [nn.Linear(before, after), nn.ReLU()]
     dense = nn.Sequential(*layers[:-1]).double()
     masks = masked_(dense, share, seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -41,7 +42,9 @@ def dense_of(pattern: Pattern, values: Tensor) -> Tensor:
     return values.new_zeros(pattern.out_features, pattern.in_features).index_put((rows, columns), values)
 
 
-def example(samples: int, sizes: tuple[int, int], share: float, seed: int = 0) -> tuple[Pattern, Tensor, Tensor, Tensor]:
+def example(
+    samples: int, sizes: tuple[int, int], share: float, seed: int = 0
+) -> tuple[Pattern, Tensor, Tensor, Tensor]:
     """A pattern, its values, an input and an output gradient."""
     torch.manual_seed(seed)
     pattern = Pattern.of(random_mask(sizes[1], sizes[0], share, seed))
@@ -115,7 +118,7 @@ def test_products_under_vmap_equal_a_loop(instruction_set: str, axes: tuple[int 
 
 def test_a_fused_chain_equals_its_composition_in_values_and_both_derivatives(instruction_set: str) -> None:
     sizes, seed = (9, 21, 13, 4), 3
-    patterns = tuple(Pattern.of(random_mask(o, i, 0.3, seed)) for i, o in zip(sizes, sizes[1:]))
+    patterns = tuple(Pattern.of(random_mask(o, i, 0.3, seed)) for i, o in pairwise(sizes))
     for relu in ((True, True, False), (True, False, True)):
         chain = Chain(patterns, relu)
         torch.manual_seed(seed)
@@ -175,5 +178,5 @@ def test_equal_masks_share_one_pattern_and_give_the_mask_back() -> None:
 
 
 def test_a_mask_that_is_not_a_boolean_matrix_is_refused() -> None:
-    with pytest.raises(UserError, match="torch.bool"):
+    with pytest.raises(UserError, match=r"torch\.bool"):
         Pattern.of(torch.ones(3, 3))

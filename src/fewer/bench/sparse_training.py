@@ -8,22 +8,27 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from fewer.bench.row import Row, interleaved_seconds
 from fewer.sparse.convert import convert
+from fewer.sparse.linear import SparseLinear
 
 __all__ = ["run"]
 
 STATE, ACTION, LATENT, BATCH, CANDIDATES = 17, 6, 12, 100, 10
 SPARSITY = 0.95
+MASKED = "the same masked networks in torch, fused Adam"
 
 
 def _layers(*sizes: int) -> nn.Sequential:
     modules: list[nn.Module] = []
-    for before, after in zip(sizes, sizes[1:]):
+    for before, after in pairwise(sizes):
         modules += [nn.Linear(before, after), nn.ReLU()]
     return nn.Sequential(*modules[:-1])
 
@@ -90,7 +95,7 @@ def autoencoder_loss(nets: Nets, batch: Batch) -> Tensor:
     """Reconstruction of the logged actions, and half the divergence of the latent variable."""
     state, action = batch[:2]
     mean, std = nets["encoder"](state, action)
-    recon = nets["decoder"](state, mean + std * torch.randn_like(std))
+    recon = nets["decoder"](state, mean + std * torch.randn(std.shape, dtype=std.dtype))
     divergence = -0.5 * (1 + std.pow(2).log() - mean.pow(2) - std.pow(2)).mean()
     return F.mse_loss(recon, action) + 0.5 * divergence
 
@@ -185,9 +190,8 @@ class Group:
             self.flat.mul_(self.mask)
 
     def bytes(self) -> int:
-        """Weights, gradients and optimiser state."""
-        state = self.optimizer.state[self.flat]
-        tensors = [self.flat, self.flat.grad, *state.values()]
+        """Weights, gradients and optimiser state, with the masks or positions that training needs."""
+        tensors = [self.flat, self.flat.grad, *self.optimizer.state[self.flat].values(), self.mask]
         return sum(t.numel() * t.element_size() for t in tensors if t is not None)
 
 
@@ -195,7 +199,7 @@ class Learner:
     """One training run of BCQ, or of its autoencoder alone (BC)."""
 
     def __init__(self, nets: Nets, masks: dict[str, dict[str, Tensor]], *, sparse: bool, objectives: int = 3) -> None:
-        nets = copy.deepcopy(nets)
+        nets = {name: copy.deepcopy(nets[name]) for names in list(OBJECTIVES)[:objectives] for name in names}
         if sparse:
             nets = {name: convert(net, masks[name]) for name, net in nets.items()}
         self.groups = {
@@ -214,3 +218,38 @@ class Learner:
             group.step(OBJECTIVES[names](self.nets, batch))
         for slow, fast in self.copies:
             slow.lerp_(fast, 0.005)
+
+    def bytes(self) -> int:
+        """Weights, gradients, optimiser state, masks or positions; slow copies share the positions."""
+        layers = [m for net in self.nets.values() for m in net.modules() if isinstance(m, SparseLinear)]
+        positions = {id(layer.pattern): layer.pattern.index_bytes for layer in layers}
+        return sum(group.bytes() for group in self.groups.values()) + sum(positions.values())
+
+
+def run(quick: bool = False) -> list[Row]:
+    """Updates per second of BCQ and of BC, and the memory of training, at 95 % sparsity."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return _rows(rounds=3 if quick else 15)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _rows(rounds: int) -> list[Row]:
+    nets = networks(0)
+    masks = snip_masks(nets, SPARSITY)
+    batch = random_batch(BATCH)
+    rows = []
+    for what, objectives, required in (("BCQ", 3, 6.0), ("BC", 1, 5.0)):
+        sides = [Learner(nets, masks, sparse=sparse, objectives=objectives) for sparse in (True, False)]
+        calls = {name: partial(side.update, batch) for name, side in zip(("ours", "theirs"), sides)}
+        seconds = interleaved_seconds(calls, rounds=rounds, repeats=4)
+        speed = {name: 1 / value for name, value in seconds.items()}
+        ratio = speed["ours"] / speed["theirs"]
+        what_row = f"{what} training, 95 % sparse, batch {BATCH}"
+        rows.append(Row(what_row, speed["ours"], speed["theirs"], "updates/s", ratio, MASKED, required))
+        if objectives == 3:
+            ours, theirs = (side.bytes() / 1e6 for side in sides)
+            rows.append(Row("BCQ training memory, positions counted", ours, theirs, "MB", theirs / ours, MASKED, 12.0))
+    return rows

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from fewer.core.engine import Engine
 from fewer.core.errors import UserError
-from fewer.core.mask import Mask, prunable
+from fewer.core.mask import Mask
 from fewer.core.plain import Plain
 from fewer.core.state import Network, State
 from fewer.core.task import Objective
@@ -47,9 +47,9 @@ def worthwhile(engine: Engine) -> bool:
     for name, module in engine.modules.items():
         for path, part in module.named_modules():
             kept = mask.get(name, {}).get(f"{path}.weight" if path else "weight")
-            if type(part) is nn.Linear and kept is not None and kept.numel() > 4096:
-                if pays(part.in_features, part.out_features, int(kept.sum())):
-                    return True
+            large = type(part) is nn.Linear and kept is not None and kept.numel() > 4096
+            if large and pays(part.in_features, part.out_features, int(kept.sum())):
+                return True
     return False
 
 

@@ -93,9 +93,7 @@ class Dot(torch.autograd.Function):
         return gg, gx, None
 
     @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[int | None, ...], g: Tensor, x: Tensor, pattern: Pattern
-    ) -> tuple[Tensor, int]:
+    def vmap(info: Any, in_dims: tuple[int | None, ...], g: Tensor, x: Tensor, pattern: Pattern) -> tuple[Tensor, int]:
         each_g, each_x = _unbound(info.batch_size, in_dims, g, x)
         return torch.stack([Dot.apply(a, b, pattern) for a, b in zip(each_g, each_x)]), 0
 
