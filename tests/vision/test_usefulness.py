@@ -198,6 +198,17 @@ def test_a_wrong_reach_is_refused(wrong: dict[str, float]) -> None:
         Reach(**wrong)  # type: ignore[arg-type]
 
 
+def test_a_limit_takes_as_many_of_a_rare_class_as_of_a_common_one() -> None:
+    label = torch.tensor([0] * 50 + [1] * 47 + [2] * 3)
+    place = torch.nn.functional.one_hot(label, 3).double()
+    task = Points(place * torch.linspace(0.5, 1, 100)[:, None], label)
+    net = {"net": Net(torch.eye(3, dtype=torch.float64), torch.eye(3, dtype=torch.float64))}
+    assert usefulness(task, net, limit=9).raw.shape == (3, 3)
+    nine, few = usefulness(task, net, limit=9).raw, usefulness(task, net, limit=3).raw
+    assert (nine.diagonal() > 0.1).all()
+    assert (few.diagonal() > 0.1).all()
+
+
 def test_a_score_that_was_not_measured_is_refused() -> None:
     found = usefulness(cube(12, 2), {"net": Net(FEATURES, HEAD)})
     with pytest.raises(UserError, match="need a Reach"):

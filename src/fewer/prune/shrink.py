@@ -99,7 +99,7 @@ def shrink(
     while (size := current[network].get_parameter(parameter).shape[1]) > shrinking.least:
         score, tie = feature_order(task, current, shrinking, number=number)
         kept = best_features(score, max(shrinking.least, size - max(1, round(shrinking.share * size))), tie=tie)
-        current[network] = remove_features(current[network], kept, head=head)
+        current = {**current, network: remove_features(current[network], kept, head=head)}
         engine = Plain(task, training, shrinking.seed + number, modules=current)
         fit(engine)
         current, number = engine.state.modules_of(0), number + 1

@@ -89,7 +89,7 @@ def usefulness(
     nets = frozen(NetworkSet(modules))
     head = _head(featured, modules)
     mean, deviation = _moments(task, featured, nets, like=head)
-    batch = _samples(task, split, limit, like=head)
+    batch = _samples(task, classifier, split, limit, like=head)
     with torch.no_grad():
         clean = featured.features(nets, task.inputs(batch)).T  # (features, samples)
     weight, target, share = _questions(head, classifier.labels(batch))
@@ -156,13 +156,21 @@ def _moments(task: Task[Any], featured: Featured, nets: NetworkSet, *, like: Ten
     return mean.to(like.dtype), torch.where(constant, 0.0, deviation).to(like.dtype)
 
 
-def _samples(task: Task[Any], split: str, limit: int | None, *, like: Tensor) -> Any:
+def _samples(task: Task[Any], classifier: Classifier, split: str, limit: int | None, *, like: Tensor) -> Any:
+    """All samples, or about as many of each class as a limit allows."""
     data = task.data(split)
     count = len(data) if limit is None else min(limit, len(data))
     if count < 1:
         raise UserError(f"{count} samples of {split}", "at least one")
-    order = shuffled(torch.tensor(name_key("usefulness") >> 8), torch.arange(count), len(data))
-    return convert(data.take(order), like.device, like.dtype)
+    pool = torch.arange(min(len(data), 20 * count))
+    order = shuffled(torch.tensor(name_key("usefulness") >> 8), pool, len(data))
+    labels = classifier.labels(data.take(order))
+    by_class = labels.argsort(stable=True)
+    first = torch.searchsorted(labels[by_class].contiguous(), labels[by_class].contiguous())
+    turn = torch.empty_like(by_class)
+    turn[by_class] = torch.arange(len(labels)) - first  # how many of its class come before a sample
+    chosen = order[turn.argsort(stable=True)[:count]]
+    return convert(data.take(chosen), like.device, like.dtype)
 
 
 def _questions(head: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -22,8 +22,9 @@ __all__ = ["features"]
 
 SCALES = {"quick": (300, 120), "full": (3000, 1000)}  # training steps (twice as many when hardening), images
 HARDENING = "pgd:0.3,steps=3,step=0.15,ramp=0.5"
+PRINTED = "3 x 0.01, as printed"
 REACHES = {
-    "3 x 0.01, as printed": Reach(step=0.01, steps=3),
+    PRINTED: Reach(step=0.01, steps=3),
     "3 x 0.1": Reach(step=0.1, steps=3),
     "10 x 0.05": Reach(step=0.05, steps=10),
 }
@@ -52,7 +53,8 @@ def features(scale: str, out: Path, say: Say) -> Result:
             say(" | ".join(map(str, rows[-1])))
             if classes:
                 pictured[name] = measured
-    paper = ["3 against 7", "standard, paper", "", "", "most / not told / few", "rising", 0, "", "", ""]
+    paper: list[Any] = ["3 against 7", "standard, paper", "", "", "most / not told / few", "rising"]
+    paper += [0 if key == PRINTED else "" for key in REACHES] + [""]
     return Result(
         title="Features that are useful, and robustly useful, of 100",
         columns=[
