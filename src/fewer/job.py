@@ -32,6 +32,7 @@ from fewer.core.task import Task
 from fewer.core.train import Event, Loop, fit, save_results
 from fewer.prune.pruning import Pruning, prune_
 from fewer.prune.schedule import events_for
+from fewer.sparse.engine import sparse_engine, worthwhile
 
 __all__ = ["ENGINES", "Job", "Trained", "load", "versions"]
 
@@ -126,17 +127,16 @@ class Job:
         return load(_run_of(str(self.start_from), seed, len(self.seeds))).modules
 
     def _train(self, engine: Engine, folder: Folder, loop: Loop | None) -> Engine:
-        if not (folder.path / "state.safetensors").exists():
+        if (folder.path / "state.safetensors").exists():
+            engine.restore_(folder.read_tensors("state.safetensors"))
+        else:
             self.prepare_(engine)
-        if self._pays_sparse(engine):
-            from fewer.sparse.engine import sparse_engine
-
+        # decided by the mask that training starts with; a gradual one is another when a killed run goes on
+        steady = self.prune is None or self.prune.when != "gradual"
+        if self.engine == "sparse" or (self.engine == "auto" and steady and worthwhile(engine)):
             engine = sparse_engine(engine)
         fit(engine, folder, events=self.events(), loop=loop)
         return engine
-
-    def _pays_sparse(self, engine: Engine) -> bool:
-        return False
 
     def _single(self, folder: Folder, loop: Loop | None) -> dict[str, float]:
         engine = self._train(self.build(), folder, loop)

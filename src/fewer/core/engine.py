@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from fewer.core import optimizer
-from fewer.core.data import TensorData, convert, placed
+from fewer.core.data import TensorData, convert, place_constants_, placed
 from fewer.core.errors import UserError
 from fewer.core.optimizer import Optimizer
 from fewer.core.seed import shuffled
@@ -25,6 +25,7 @@ from fewer.core.task import Objective, Task
 
 __all__ = ["Engine", "Training"]
 
+_AHEAD = 32  # steps whose order is computed at once on a CPU: many small operations in one
 _PRECISIONS = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
 
 
@@ -73,7 +74,7 @@ class Engine(ABC):
         self.objectives = task.objectives()
         self.copies = task.copies()
         self.settings = [objective.optimizer or training.optimizer for objective in self.objectives]
-        task.constants = convert(dict(task.constants), self.device, training.dtype)
+        place_constants_(task, self.device, training.dtype)
         self.data = placed(task.data("train"), self.device, training.dtype)
         if len(self.data) == 0:
             raise UserError("a training split without samples", "at least one")
@@ -81,6 +82,7 @@ class Engine(ABC):
         self.seeds = torch.tensor(seeds, dtype=torch.int64, device=self.device)
         self.losses = torch.zeros(len(self.objectives), len(seeds), dtype=torch.float64, device=self.device)
         self.count = 0  # finished steps, as a number: what decides which objectives take their turn
+        self.ahead = (-1, self.seeds)  # on a CPU: a first step and the order of those that follow
         self.counted = [0] * len(self.objectives)  # turns whose losses `mean_losses` has already given
 
     @abstractmethod
@@ -120,17 +122,26 @@ class Engine(ABC):
 
     def _sample(self) -> Any:
         """A batch for every replica: leaves (replicas, batch, ...), or (batch, ...) where all share one order."""
-        size = self.training.batch
-        position = self.state.step * size + torch.arange(size, device=self.device)
-        if not self.data.in_memory:
-            index = shuffled(self.seeds[0], position, len(self.data))
-            return convert(self.data.take(index.cpu()), self.device, self.training.dtype)
-        index = shuffled(self.seeds[:, None], position[None], len(self.data)).reshape(-1)
+        index = self._order()
         if isinstance(self.data, TensorData):
-            flat = self.data.take(index)
+            flat = self.data.take(index.reshape(-1))
         else:
-            flat = convert(self.data.take(index.cpu()), self.device, self.training.dtype)
-        return pytree.tree_map(lambda leaf: leaf.view(len(self.seeds), size, *leaf.shape[1:]), flat)
+            flat = convert(self.data.take(index.reshape(-1).cpu()), self.device, self.training.dtype)
+        if not self.data.in_memory:
+            return flat
+        return pytree.tree_map(lambda leaf: leaf.view(*index.shape, *leaf.shape[1:]), flat)
+
+    def _order(self) -> Tensor:
+        """(replicas, batch): which samples this step takes, from the seeds and the step alone."""
+        seeds = self.seeds[:, None] if self.data.in_memory else self.seeds[:1, None]
+        size = self.training.batch
+        if self.device.type != "cpu":  # on the device, from the device's step: a captured graph follows it
+            return shuffled(seeds, self.state.step * size + torch.arange(size, device=self.device), len(self.data))
+        begin = self.count - self.count % _AHEAD
+        if begin != self.ahead[0]:
+            positions = torch.arange(begin * size, (begin + _AHEAD) * size)
+            self.ahead = begin, shuffled(seeds, positions, len(self.data)).unflatten(1, (_AHEAD, size))
+        return self.ahead[1][:, self.count - begin]
 
     @torch.no_grad()
     def _descend_(self, index: int, objective: Objective[Any], gradients: dict[str, Tensor]) -> None:

@@ -45,7 +45,8 @@ def fit(
     """Train to the engine's last step, from a saved state if the folder has one."""
     loop = loop or Loop()
     if folder is not None and (folder.path / "state.safetensors").exists():
-        engine.restore_(folder.read_tensors("state.safetensors"))
+        if engine.count == 0:
+            engine.restore_(folder.read_tensors("state.safetensors"))
         folder.forget_after(engine.count)
     total, saved = engine.training.steps, time.monotonic()
     while engine.count < total:
