@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from typing import Any
@@ -14,12 +15,13 @@ from fewer.attack.fgsm import fast, fgsm
 from fewer.attack.harden import harden, ramped
 from fewer.attack.pgd import pgd
 from fewer.attack.recipe import KINDS, Hardening, parse_harden
+from fewer.attack.shared import is_mean_harm
 from fewer.core.abilities import Attackable, Classifier
 from fewer.core.errors import UserError
 from fewer.core.nets import NetworkSet
 from fewer.core.seed import Stream
 from fewer.core.task import Objective
-from fewer.tasks.vision.task import Vision
+from fewer.tasks.vision.task import Settings, Vision
 
 from .examples import Regression, stream
 
@@ -58,6 +60,39 @@ def test_a_mix_weighs_the_attacked_and_the_clean_loss() -> None:
     expected = 0.25 * loss_of(task, nets, attacked, noise) + 0.75 * loss_of(task, nets, batch, noise)
     found = loss_of(harden(task, "fgsm:0.2,ramp=0,mix=0.25"), fresh(task), batch, noise)
     assert torch.allclose(found, expected, atol=1e-12)
+
+
+def test_an_fgsm_mix_shares_its_clean_pass_where_that_is_exact(mlp: Vision, images: Callable[[int], Any]) -> None:
+    batch, noise = images(32)._replace(pixels=images(32).pixels.double()), stream(0, 5)
+    loss, calls = mlp.objectives()[0].loss, []
+    assert is_mean_harm(mlp, loss, 10)
+    counted = copy.copy(mlp)
+
+    def objective() -> tuple[Objective[Any], ...]:
+        return (Objective(("net",), lambda nets, batch, noise: calls.append(1) or loss(nets, batch, noise)),)
+
+    object.__setattr__(counted, "objectives", objective)
+    nets = fresh(mlp)
+    hardened = harden(counted, "fgsm:0.2,mix=0.3,ramp=1", total=10)
+    calls.clear()
+    attacked = fgsm(mlp, 0.1)(nets, batch, noise)
+    expected = 0.3 * loss(nets, attacked, noise) + 0.7 * loss(nets, batch, noise)
+    found = loss_of(hardened, nets, batch, noise)
+    assert len(calls) == 2
+    weights = list(nets.modules["net"].parameters())
+    assert torch.allclose(found, expected, atol=1e-12)
+    for ours, theirs in zip(torch.autograd.grad(found, weights), torch.autograd.grad(expected, weights)):
+        assert torch.allclose(ours, theirs, atol=1e-12)
+
+
+def test_a_clean_pass_is_not_shared_where_training_and_evaluation_differ_or_the_loss_is_not_the_harm() -> None:
+    task = Regression()
+    assert not is_mean_harm(task, task.objectives()[0].loss, 10)  # its batch norm
+    vision = Vision(Settings(network="mlp"))
+    loss = vision.objectives()[0].loss
+    assert not is_mean_harm(vision, lambda nets, batch, noise: loss(nets, batch, noise) * 1.01, 10)
+    warm = lambda nets, batch, noise: loss(nets, batch, noise) * (1 - 0.1 * (noise.step > 5))  # noqa: E731
+    assert not is_mean_harm(vision, warm, 10)
 
 
 def test_the_budget_rises_in_a_straight_line_over_the_ramp() -> None:
@@ -118,7 +153,8 @@ def test_every_kind_gives_stacked_replicas_the_gradients_of_single_ones(
     kind: str, mlp: Vision, images: Callable[[int], Any]
 ) -> None:
     batch = images(16)._replace(pixels=images(16).pixels.double())
-    loss = harden(mlp, Hardening(kind, 0.2, steps=2), total=10).objectives()[0].loss
+    mix = 0.5 if kind in ("fgsm", "free") else 1.0
+    loss = harden(mlp, Hardening(kind, 0.2, steps=2, mix=mix), total=10).objectives()[0].loss
     sets = [fresh(mlp, seed) for seed in range(2)]
     alone = []
     for seed, nets in enumerate(sets):

@@ -21,6 +21,7 @@ from fewer.attack.losses import mart, trades
 from fewer.attack.pgd import Climb, ascent
 from fewer.attack.recipe import Hardening, parse_harden
 from fewer.attack.rounds import Attack
+from fewer.attack.shared import is_mean_harm, shared_mix
 from fewer.core.abilities import Attackable, ability
 from fewer.core.errors import UserError
 from fewer.core.nets import frozen
@@ -70,6 +71,13 @@ def ramped(settings: Hardening, total: int, noise: Noise) -> Budget:
 
 
 def _hardened(task: Task[Any], loss: Loss, settings: Hardening, total: int) -> Loss:
+    if settings.kind == "fgsm" and settings.mix < 1 and is_mean_harm(task, loss, total):
+        attackable = ability(task, Attackable, "hardening")
+
+        def budget(noise: Noise) -> Budget:
+            return settings.budget * ramped(settings, total, noise)
+
+        return shared_mix(attackable, loss, budget, settings.norm, settings.mix)
     craft = _craft(task, settings, total)
     if settings.kind == "free":
         attacked = _replayed(loss, craft)
