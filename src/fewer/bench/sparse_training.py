@@ -95,8 +95,8 @@ def autoencoder_loss(nets: Nets, batch: Batch) -> Tensor:
     """Reconstruction of the logged actions, and half the divergence of the latent variable."""
     state, action = batch[:2]
     mean, std = nets["encoder"](state, action)
-    recon = nets["decoder"](state, mean + std * torch.randn(std.shape, dtype=std.dtype))
-    divergence = -0.5 * (1 + std.pow(2).log() - mean.pow(2) - std.pow(2)).mean()
+    recon: Tensor = nets["decoder"](state, mean + std * torch.randn(std.shape, dtype=std.dtype))
+    divergence: Tensor = -0.5 * (1 + std.pow(2).log() - mean.pow(2) - std.pow(2)).mean()
     return F.mse_loss(recon, action) + 0.5 * divergence
 
 
@@ -120,7 +120,8 @@ def actor_loss(nets: Nets, batch: Batch) -> Tensor:
     with torch.no_grad():
         latent = torch.randn(len(state), LATENT, dtype=state.dtype).clamp(-0.5, 0.5)
         candidate = nets["decoder"](state, latent)
-    return -nets["critic"](state, nets["actor"](state, candidate)).mean()
+    value: Tensor = nets["critic"](state, nets["actor"](state, candidate))
+    return -value.mean()
 
 
 OBJECTIVES: dict[tuple[str, ...], Callable[[Nets, Batch], Tensor]] = {

@@ -53,7 +53,8 @@ def _convert(module: nn.Module, path: str, masks: Mapping[str, Tensor], done: di
             result = SparseLinear.from_dense(module, mask.bool())
     elif type(module) in _CONTAINERS or not type(module).__module__.startswith("torch."):
         for name, child in list(module._modules.items()):
-            module._modules[name] = _convert(child, f"{path}{name}.", masks, done)
+            if child is not None:
+                module._modules[name] = _convert(child, f"{path}{name}.", masks, done)
         if type(module) is nn.Sequential and any(isinstance(child, SparseLinear) for child in module):
             result = SparseSequential(OrderedDict(module._modules))
             result.train(module.training)

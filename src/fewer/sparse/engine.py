@@ -22,7 +22,7 @@ from fewer.core.state import Network, State
 from fewer.core.task import Objective
 from fewer.sparse.convert import convert, pays
 from fewer.sparse.linear import SparseLinear
-from fewer.sparse.pattern import kernels
+from fewer.sparse.pattern import has_kernels
 
 __all__ = ["Sparse", "SparseState", "sparse_engine", "worthwhile"]
 
@@ -39,18 +39,17 @@ def sparse_engine(engine: Engine) -> Engine:
 
 def worthwhile(engine: Engine) -> bool:
     """Whether kept weights only would train faster: a CPU, the compiled kernels, and a large layer pruned enough."""
-    if not isinstance(engine, Plain) or kernels is None or engine.device.type != "cpu":
+    if not isinstance(engine, Plain) or not has_kernels(engine.losses):
         return False
     if engine.training.precision == "bfloat16":
         return False
     mask = engine.state.mask_of(0)
-    for name, module in engine.modules.items():
-        for path, part in module.named_modules():
-            kept = mask.get(name, {}).get(f"{path}.weight" if path else "weight")
-            large = type(part) is nn.Linear and kept is not None and kept.numel() > 4096
-            if large and pays(part.in_features, part.out_features, int(kept.sum())):
-                return True
-    return False
+    return any(
+        kept.numel() > 4096 and pays(kept.shape[1], kept.shape[0], int(kept.sum()))
+        for name, by_name in mask.items()
+        for key, kept in by_name.items()
+        if type(engine.modules[name].get_submodule(key.rpartition(".")[0])) is nn.Linear
+    )
 
 
 class Sparse(Plain):
