@@ -182,7 +182,7 @@ class Kriging(Selector):
         """Probabilities, averaged over places and over what the master's own shadowing may be.
 
         A master is the strongest, so all gaps are positive: places where that is unlikely count less. Given the
-        master's shadowing the gaps are independent, so that is a product; three nodes of Gauss and Hermite integrate it.
+        master's shadowing the gaps are independent, so that is a product, integrated by three nodes of Gauss-Hermite.
         """
         mean, variance, own = gaps
         rest = np.sqrt(np.maximum(variance - own[:, :, None], 1e-3))

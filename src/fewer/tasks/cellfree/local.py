@@ -7,7 +7,7 @@ of zeros and is served by the shared layers; learning its row alone is enough.
 
 from __future__ import annotations
 
-import math
+import copy
 
 import numpy as np
 import torch
@@ -18,9 +18,7 @@ from fewer.tasks.cellfree.arrays import Floats
 from fewer.tasks.cellfree.clusters import Clusters
 from fewer.tasks.cellfree.deployment import Deployment
 
-__all__ = ["Local", "gap_probability", "surroundings"]
-
-_LOGISTIC = 1.702  # sigmoid(1.702 z) is the normal distribution function within 0.01
+__all__ = ["Local", "surroundings"]
 
 
 def surroundings(deployment: Deployment, clusters: Clusters) -> Floats:
@@ -34,7 +32,7 @@ def surroundings(deployment: Deployment, clusters: Clusters) -> Floats:
 
 
 class Local(nn.Module):
-    """(phones, c, 2): for every candidate the logit of serving at the task's threshold, and the log slope in dB.
+    """For every candidate the logit of serving at the task's threshold; with `gaps` also the log slope per dB.
 
     With a slope b the logit at another threshold is logit + 1.702 b (threshold - the task's): a gap that is normal
     with deviation 1 / b. Choosing at the task's threshold needs the first alone, so that is all a pack computes.
@@ -42,25 +40,35 @@ class Local(nn.Module):
 
     def __init__(self, access_points: int, candidates: int, *, reports: int, around: int, width: int) -> None:
         super().__init__()
-        self.width, self.candidates = width, candidates
-        self.products, self.traits = 64, 32
-        # per master: factors of the first features, traits, a gate of the last features, a shift per candidate
-        self.own = nn.Embedding(access_points, self.products + self.traits + width + candidates)
+        self.products, self.traits = width, 32
+        self.own = nn.Embedding(access_points, self.products + self.traits)
         self.enter = nn.Linear(reports, self.products)
         self.first = nn.Linear(self.products + self.traits + reports + around, width)
         self.hidden = nn.Linear(width, width)
         self.leave = nn.Linear(width, candidates)
         self.slope = nn.Linear(width, candidates)
-        with torch.no_grad():
-            self.own.weight.normal_(0.0, 0.5)
-            self.own.weight[:, self.products + self.traits :] = 0.0
-            self.own.weight[:, self.products + self.traits : -candidates] = 1.0
+        nn.init.normal_(self.own.weight, std=0.5)
 
-    def forward(self, reports: Tensor, around: Tensor, master: Tensor) -> Tensor:
-        """From standardised reports (phones, reports), surroundings and masters (phones,)."""
-        own = self.own.weight[master]
-        factors, traits, gate, shift = own.split((self.products, self.traits, self.width, self.candidates), dim=1)
+    def forward(self, reports: Tensor, around: Tensor, master: Tensor, gaps: bool = False) -> Tensor:
+        """(phones, c), or (phones, c, 2), from standardised reports, surroundings and masters (phones,)."""
+        factors, traits = self.own.weight[master].split((self.products, self.traits), dim=1)
         h = torch.cat([self.enter(reports) * factors, traits, reports, around], dim=1)
-        h = functional.relu(self.first(h))
-        h = functional.relu(self.hidden(h)) * gate
-        return torch.stack([self.leave(h) + shift, self.slope(h).clamp(-4.0, 3.0)], dim=2)
+        h = functional.relu(self.hidden(functional.relu(self.first(h))))
+        logit = self.leave(h)
+        return torch.stack([logit, self.slope(h).clamp(-4.0, 3.0)], dim=2) if gaps else logit
+
+    @torch.no_grad()
+    def at(self, master: int, around: Tensor) -> nn.Sequential:
+        """The network of one master's phones: what is known of the master is folded into its first layer.
+
+        (phones, reports) to (phones, c) logits; three layers, small enough to live in the access point.
+        """
+        factors, traits = self.own.weight[master].split((self.products, self.traits))
+        mixed, known, direct, place = self.first.weight.split(
+            (self.products, self.traits, self.enter.in_features, len(around)), dim=1
+        )
+        first = nn.Linear(self.enter.in_features, self.first.out_features)
+        first.weight.copy_(mixed @ (factors[:, None] * self.enter.weight) + direct)
+        first.bias.copy_(self.first.bias + mixed @ (factors * self.enter.bias) + known @ traits + place @ around)
+        layers = [first, nn.ReLU(), copy.deepcopy(self.hidden), nn.ReLU(), copy.deepcopy(self.leave)]
+        return nn.Sequential(*layers)

@@ -91,7 +91,8 @@ class Fingerprint(Selector):
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
         losses = []
-        for self.width_db in self.widths_db:
+        for width in self.widths_db:
+            self.width_db = width
             scores = self._scores(survey.master, survey.rsrp_db, survey.reported, but=place).clip(1e-3, 1 - 1e-3)
             losses.append(-np.where(serves, np.log(scores), np.log(1 - scores))[:, 1:].mean())
         self.width_db = self.widths_db[int(np.argmin(losses))]

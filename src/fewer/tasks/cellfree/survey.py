@@ -12,6 +12,7 @@ import numpy as np
 from fewer.tasks.cellfree.arrays import Bools, Floats, Integers, generator
 from fewer.tasks.cellfree.clusters import Clusters, closest, learned, strongest
 from fewer.tasks.cellfree.deployment import Deployment
+from fewer.tasks.cellfree.measured import read_deployment
 from fewer.tasks.cellfree.settings import Settings
 
 __all__ = ["Survey", "World", "reports"]
@@ -60,7 +61,8 @@ class World:
     @classmethod
     def make(cls, settings: Settings, deployment: Deployment | None = None) -> World:
         """The deployment the settings describe, or a given one, with candidates chosen as they say."""
-        deployment = Deployment.simulate(settings) if deployment is None else deployment
+        if deployment is None:
+            deployment = read_deployment(settings) if settings.maps else Deployment.simulate(settings)
         rule = strongest if settings.cluster_by == "rsrp" else closest
         world = cls(settings, deployment, rule(deployment, settings.candidates, settings.measured))
         return world.with_learned_candidates() if settings.cluster_by == "learned" else world

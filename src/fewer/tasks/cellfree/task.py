@@ -96,7 +96,7 @@ class CellFree(Task[Phones]):
 
     def objectives(self) -> tuple[Objective[Phones], ...]:
         # one cycle: a short rise, then a cosine down to zero
-        rate = 2e-3 if self.settings.model == "sage" else 6e-3
+        rate = 2e-3 if self.settings.model == "sage" else 1e-2
         optimizer = Optimizer(lr=rate, clip=5.0, warmup=200, decay_from=0.1)
         return (Objective(("net",), self._loss, optimizer=optimizer),)
 
@@ -110,7 +110,7 @@ class CellFree(Task[Phones]):
         if self.settings.model == "sage":
             return torch.sigmoid(self._sage(nets, inputs))
         # the master always reports, so its flag is the probability that it serves
-        return torch.cat([inputs.reported[:, :1], torch.sigmoid(self._local(nets, inputs)[:, :, 0])], dim=1)
+        return torch.cat([inputs.reported[:, :1], torch.sigmoid(self._local(nets, inputs))], dim=1)
 
     def evaluate(self, split: str) -> Generator[Phones, Tensor, dict[str, float]]:
         survey = self.survey(split)
@@ -142,13 +142,13 @@ class CellFree(Task[Phones]):
 
     def gap(self, nets: Nets, inputs: Reports) -> tuple[Tensor, Tensor]:
         """(phones, c) mean and deviation in dB of each candidate's gap, master left out; of the local model alone."""
-        logit, log_slope = self._local(nets, inputs).unbind(dim=2)
+        logit, log_slope = self._local(nets, inputs, gaps=True).unbind(dim=2)
         deviation = torch.exp(-log_slope)
         return self.settings.threshold_db - logit / _LOGISTIC * deviation, deviation
 
-    def _local(self, nets: Nets, inputs: Reports) -> Tensor:
+    def _local(self, nets: Nets, inputs: Reports, *, gaps: bool = False) -> Tensor:
         reports = torch.cat([self._standardised(inputs), inputs.reported], dim=1)
-        return nets.net(reports, self.constants["around"][inputs.master], inputs.master)  # type: ignore[no-any-return]
+        return nets.net(reports, self.constants["around"][inputs.master], inputs.master, gaps)  # type: ignore[no-any-return]
 
     def _standardised(self, inputs: Reports) -> Tensor:
         return (inputs.rsrp_db - self._center) / self._spread * inputs.reported
@@ -165,7 +165,7 @@ class CellFree(Task[Phones]):
         """(phones, c), master left out."""
         if self.settings.model == "sage":
             return self._sage(nets, inputs)[:, 1:]
-        return self._local(nets, inputs)[:, :, 0]
+        return self._local(nets, inputs)
 
     def _entropy(self, logits: Tensor, gap_db: Tensor) -> Tensor:
         serves = (gap_db < self.settings.threshold_db).to(logits.dtype)
@@ -174,7 +174,7 @@ class CellFree(Task[Phones]):
     def _loss(self, nets: Nets, batch: Phones, noise: Noise) -> Tensor:
         if self.settings.model == "sage":
             return self._entropy(self._sage(nets, self.inputs(batch)), batch.gap_db).mean()
-        logit, log_slope = self._local(nets, self.inputs(batch)).unbind(dim=2)
+        logit, log_slope = self._local(nets, self.inputs(batch), gaps=True).unbind(dim=2)
         gap = batch.gap_db[:, 1:]
         away = (gap - self.settings.threshold_db) * torch.exp(log_slope) + logit / _LOGISTIC
         likelihood = 0.5 * away.square() - log_slope
