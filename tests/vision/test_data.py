@@ -121,7 +121,7 @@ def test_an_npz_may_hold_colours_last_or_first(tmp_path: Path, axes: tuple[int, 
 )
 def test_wrong_images_or_labels_are_refused_before_training(tmp_path: Path, images, labels, said: str) -> None:
     with pytest.raises(UserError, match=said):
-        task(saved(tmp_path, images=images, labels=labels)).networks()
+        task(saved(tmp_path, images=images, labels=labels))
 
 
 def test_a_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:

@@ -19,9 +19,9 @@ from fewer.tasks.vision.task import Settings, Vision
 
 @pytest.fixture(scope="module")
 def few(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Six hundred digits to train with and a hundred to test, small enough for a study in seconds."""
+    """Three hundred digits to train with and sixty to test, small enough for a study in seconds."""
     arrays = {}
-    for prefix, split, count in (("", "train", 600), ("test_", "test", 100)):
+    for prefix, split, count in (("", "train", 300), ("test_", "test", 60)):
         images, labels = read_digits(split)
         arrays |= {f"{prefix}images": images[:count, 0], f"{prefix}labels": labels[:count]}
     path = tmp_path_factory.mktemp("few") / "digits.npz"
@@ -38,7 +38,7 @@ def whole(result: Result, out: Path) -> None:
 
 
 def test_figures_five_to_eight_are_measured_and_drawn(monkeypatch, few: str, tmp_path: Path) -> None:
-    monkeypatch.setitem(vision_features.SCALES, "quick", (4, 48))
+    monkeypatch.setitem(vision_features.SCALES, "quick", (2, 20))
     monkeypatch.setattr(vision_features, "mnist", lambda scale, say: few)
     monkeypatch.setattr(vision_features, "REACHES", {"10 x 0.05": vision_features.Reach(step=0.1, steps=1)})
     said: list[str] = []
@@ -54,6 +54,7 @@ def test_figures_five_to_eight_are_measured_and_drawn(monkeypatch, few: str, tmp
 
 def test_boundaries_are_drawn_for_both_networks(monkeypatch, few: str, tmp_path: Path) -> None:
     monkeypatch.setitem(vision_boundaries.SCALES, "quick", (3, 12))
+    monkeypatch.setattr(vision_boundaries, "_SIDE", 7)
     monkeypatch.setattr(vision_boundaries, "mnist", lambda scale, say: few)
     result = vision_boundaries.boundaries("quick", tmp_path, lambda line: None)
     whole(result, tmp_path)
@@ -91,7 +92,7 @@ def test_the_measures_of_a_slice_are_those_of_a_square_drawn_by_hand() -> None:
 
 
 def test_shrinking_compares_all_measures_at_equal_sizes(monkeypatch, few: str, tmp_path: Path) -> None:
-    monkeypatch.setitem(vision_shrink.SCALES, "quick", (3, 1, 30))
+    monkeypatch.setitem(vision_shrink.SCALES, "quick", (3, 1, 10))
     monkeypatch.setattr(vision_shrink, "mnist", lambda scale, say: few)
     monkeypatch.setattr(vision_shrink, "LEAST", 30)
     result = vision_shrink.shrinking("quick", tmp_path, lambda line: None)

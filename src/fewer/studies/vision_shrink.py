@@ -25,7 +25,7 @@ __all__ = ["shrinking"]
 
 SCALES = {"quick": (400, 60, 50), "full": (6000, 1500, 500)}  # hardening steps, steps a round, images a feature
 SEEDS = {"quick": (0,), "full": (0, 1, 2)}
-LEAST = 6
+LEAST = 7
 HARDENING = "pgd:0.3,steps=3,step=0.15,ramp=0.5"
 TUNING = "pgd:0.3,steps=3,step=0.15,ramp=0"
 Point = dict[str, Any]

@@ -90,6 +90,8 @@ class Vision(Task[Images]):
             raise UserError(f"{settings.data} with images {sorted(shapes)}", "one shape for train and test")
         arrays, self.classes = chosen_classes(arrays, settings.chosen())
         self.shape: tuple[int, int, int] = shapes.pop()
+        with torch.device("meta"):
+            NETWORKS[settings.network](self.shape, self.classes)  # images too small for the network are refused here
         self._splits = {
             name: TensorData(tensors(part))
             for name, part in split_up(arrays, settings.validation).items()
