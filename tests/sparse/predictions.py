@@ -125,8 +125,8 @@ def classifier() -> nn.Sequential:
     """A small convolutional classifier, as the exports to C know it."""
     return nn.Sequential(
         nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(4, 8, 3, stride=2, padding=1), nn.SELU(), nn.AvgPool2d(2, padding=1, ceil_mode=True), nn.Flatten(), nn.Linear(32, 20), nn.Tanh(),
-        nn.Linear(20, 5), nn.Softmax(-1),
+        nn.Conv2d(4, 8, 3, stride=2, padding=1), nn.SELU(), nn.AvgPool2d(2, padding=1, ceil_mode=True),
+        nn.Flatten(), nn.Linear(32, 20), nn.Tanh(), nn.Linear(20, 5), nn.Softmax(-1),
     )  # fmt: skip
 
 

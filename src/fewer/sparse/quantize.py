@@ -74,11 +74,9 @@ def quantized(
         rounding = _Rounding(rounded, masks)
         for name, batch in (calibration.batches() if calibration else {}).items():
             rounding.run(networks[name], batch)
-        for name in weights - rounding.done.keys():
+        for name in (weights | biases) - rounding.done.keys():
             rounding.nearest(name)
-        for name in rounding.done:
-            stored[name] = ("int8", *rounding.done[name])
-        weights = set()
+        return stored | {name: ("int8", *done) for name, done in rounding.done.items()}
     for name in weights | biases:
         stored[name] = ("float16", _fits_float16(name, rounded[name]), None)
     return stored
@@ -119,14 +117,14 @@ class _Rounding:
                 error = exact[node.output] - moved[node.output]
                 axes = tuple(range(error.ndim - 1)) if node.op == "linear" else (0, *range(2, error.ndim))
                 shift = error.mean(axis=axes, dtype=np.float64).astype(np.float32)
-                bias = self.tensors[node.inputs[2]]
-                self.tensors[node.inputs[2]] = (bias + shift).astype(np.float16).astype(np.float32)
+                self.tensors[node.inputs[2]] = self.tensors[node.inputs[2]] + shift
+                self.nearest(node.inputs[2])
                 moved[node.output] = step.run({**self.tensors, **moved}, count)
 
     def nearest(self, name: str) -> None:
-        """Steps that fit the largest weight of each row, and the nearest multiples."""
+        """Steps that fit the largest number of each row, and the nearest multiples; a bias is one row."""
         weight = _finite(name, self.tensors[name])
-        plane = weight.reshape(len(weight), -1)
+        plane = weight.reshape(len(weight) if weight.ndim > 1 else 1, -1)
         codes = _largest_codes(name, plane)
         self._keep(name, np.clip(np.round(plane / scale_of(codes)[:, None]), -127, 127), codes)
 
@@ -149,7 +147,9 @@ class _Rounding:
     def _keep(self, name: str, whole: Array, codes: Array) -> None:
         shape = self.tensors[name].shape
         self.done[name] = (whole.astype(np.int8).reshape(shape), codes)
-        self.tensors[name] = (whole * scale_of(codes)[:, None]).astype(np.float32).reshape(shape)
+        self.tensors[name] = (
+            (whole.reshape(len(codes), -1) * scale_of(codes)[:, None]).astype(np.float32).reshape(shape)
+        )
 
 
 def _fitted_row(row: Array, gram: Array, code: int) -> tuple[Array, int]:

@@ -157,7 +157,7 @@ def _converted(exported: Any, inputs: Mapping[str, Tensor]) -> tuple[Program, di
 
 
 def _value(step: Step, values: Mapping[str, Any], recorder: Recorder) -> Any:
-    shown = step.meta.get("val")
+    shown: Any = step.meta.get("val")
     if any(word in str(step.target) for word in ("_assert_", "sym_constrain")):
         return None  # a check that export adds, without a value
     if isinstance(shown, (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool)):
