@@ -138,6 +138,8 @@ class Folder:
 
     def forget_after(self, step: int) -> None:
         """Drop log lines that a resumed run will write again."""
+        if not (self.path / "metrics.jsonl").exists():
+            return
         kept = [line for line in self.lines() if line["step"] <= step]
         write_whole(self.path / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in kept).encode())
 

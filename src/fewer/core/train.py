@@ -6,6 +6,7 @@ with the same bits as one that was not.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -44,10 +45,10 @@ def fit(
 ) -> None:
     """Train to the engine's last step, from a saved state if the folder has one."""
     loop = loop or Loop()
-    if folder is not None and (folder.path / "state.safetensors").exists():
-        if engine.count == 0:
+    if folder is not None:
+        if engine.count == 0 and (folder.path / "state.safetensors").exists():
             engine.restore_(folder.read_tensors("state.safetensors"))
-        folder.forget_after(engine.count)
+        folder.forget_after(engine.count)  # also where a kill came before the first state: the log is there already
     total, saved = engine.training.steps, time.monotonic()
     while engine.count < total:
         for event in events:
@@ -67,7 +68,7 @@ def _speak(engine: Engine, folder: Folder | None, loop: Loop) -> None:
     losses = engine.mean_losses()
     line: dict[str, Any] = {"step": engine.count}
     for objective, row in zip(engine.objectives, losses.tolist()):
-        values = [None if value != value else value for value in row]  # JSON knows no NaN
+        values = [value if math.isfinite(value) else None for value in row]  # JSON knows no NaN and no infinity
         line["loss/" + "+".join(objective.trains)] = values if len(values) > 1 else values[0]
     if folder is not None:
         folder.log(line)
