@@ -25,7 +25,7 @@ def _deeper(world: World, measured: int) -> World:
     order = world.clusters.candidates[:, :measured]
     if not np.array_equal(order[:, : world.clusters.measured.shape[1]], world.clusters.measured[:, :measured]):
         raise UserError(
-            "learned candidates", "candidates by distance or signal", "measure deeper with cluster_by=distance"
+            "learned candidates", "candidates by distance or signal", "set cluster_by=distance"
         )
     settings = replace(world.settings, measured=measured)
     return World(settings, world.deployment, Clusters(world.clusters.candidates, order.copy()))

@@ -210,4 +210,4 @@ def _sampled(likelihood: Floats, count: int) -> Integers:
     row = np.arange(len(weight))[:, None]
     wanted = row + (np.arange(count) + 0.5) / count
     found = np.searchsorted((reach + row).ravel(), wanted.ravel()).reshape(len(weight), count)
-    return np.minimum(found - row * weight.shape[1], weight.shape[1] - 1)
+    return np.asarray(np.minimum(found - row * weight.shape[1], weight.shape[1] - 1))

@@ -18,7 +18,7 @@ from scipy.spatial import cKDTree
 
 from fewer.core.errors import UserError
 from fewer.tasks.cellfree.arrays import Floats, Integers, generator
-from fewer.tasks.cellfree.deployment import Deployment
+from fewer.tasks.cellfree.deployment import Deployment, Radio
 from fewer.tasks.cellfree.placement import checked_positions
 from fewer.tasks.cellfree.settings import Settings
 from fewer.tasks.cellfree.shadowing import MapShadows
@@ -37,12 +37,12 @@ class MapRadio:
 
     def gain_db(self, phones: Floats, links: Integers | None) -> Floats:
         """See `Radio.gain_db`."""
-        return self.lookup.at(phones, links).astype(np.float64)
+        return np.asarray(self.lookup.at(phones, links), dtype=np.float64)
 
     def places(self, random: np.random.Generator, count: int, *, part: str) -> Floats:
         """Uniform over the map."""
         _, rows, columns = self.lookup.maps.shape
-        return random.uniform(0.0, 1.0, (count, 2)) * self.lookup.pixel_m * np.array([columns, rows])
+        return np.asarray(random.uniform(0.0, 1.0, (count, 2)) * self.lookup.pixel_m * np.array([columns, rows]))
 
 
 class DriveRadio:
@@ -62,7 +62,7 @@ class DriveRadio:
         order = generator(0, "drive").permutation(len(self.phones))
         begin, end = _PARTS.get(part, (0.0, 1.0))
         own = order[int(begin * len(order)) : max(int(end * len(order)), int(begin * len(order)) + 1)]
-        return self.phones[random.permutation(own)[:count]]
+        return np.asarray(self.phones[random.permutation(own)[:count]])
 
 
 def read_deployment(settings: Settings) -> Deployment:
@@ -75,13 +75,14 @@ def read_deployment(settings: Settings) -> Deployment:
     except OSError as error:
         raise UserError(f"maps {settings.maps} ({error.strerror or error})", "a file that can be read") from None
     positions = checked_positions(arrays.get("access_points", np.zeros((0, 2))), f"access points of {path.name}")
+    radio: Radio
     if "phones" in arrays:
-        places, radio = _drive(arrays, len(positions), path.name)
-        low, high = places.min(axis=0), places.max(axis=0)
+        radio = _drive(arrays, len(positions), path.name)
+        extent = np.ptp(arrays["phones"], axis=0)
     else:
-        radio = MapRadio(MapShadows(_maps(arrays, len(positions), path.name), _pixel(arrays, path.name)))
-        low, high = np.zeros(2), np.array(radio.lookup.maps.shape[:0:-1]) * radio.lookup.pixel_m
-    side = float(max(*(high - low), *(np.ptp(positions, axis=0)), 1.0))
+        lookup = MapShadows(_maps(arrays, len(positions), path.name), _pixel(arrays, path.name))
+        radio, extent = MapRadio(lookup), np.array(lookup.maps.shape[1:]) * lookup.pixel_m
+    side = float(max(*extent, *np.ptp(positions, axis=0), 1.0))
     return Deployment(positions, settings.height_m, side, radio, seed=settings.deployment_seed)
 
 
@@ -109,7 +110,7 @@ def _from_csv(path: Path) -> dict[str, Floats]:
     return {"access_points": positions, "phones": table[:, :2], "rsrp_db": table[:, 2:]}
 
 
-def _drive(arrays: dict[str, Floats], count: int, name: str) -> tuple[Floats, DriveRadio]:
+def _drive(arrays: dict[str, Floats], count: int, name: str) -> DriveRadio:
     phones, heard = arrays["phones"], arrays.get("rsrp_db", np.zeros((0, 0)))
     if phones.ndim != 2 or phones.shape[1] != 2 or heard.shape != (len(phones), count):
         raise UserError(
@@ -118,7 +119,7 @@ def _drive(arrays: dict[str, Floats], count: int, name: str) -> tuple[Floats, Dr
     if not np.isfinite(phones).all() or np.isinf(heard).any() or np.isnan(heard).all(axis=1).any():
         raise UserError(f"{name} with a place that is NaN or where nothing was heard", "finite places and signals")
     weakest = np.nanmin(heard) - _UNHEARD_DB
-    return phones, DriveRadio(phones, np.where(np.isnan(heard), weakest, heard))
+    return DriveRadio(phones, np.where(np.isnan(heard), weakest, heard))
 
 
 def _maps(arrays: dict[str, Floats], count: int, name: str) -> Floats:

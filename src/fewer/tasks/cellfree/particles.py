@@ -104,7 +104,7 @@ class Fingerprint(Selector):
         mean, spread = self.particles.mean(master, rsrp_db, reported, width_db=self.width_db, but=but)
         # as if one average phone more had been seen: few neighbours should not speak with certainty
         share = (spread / (spread + 0.5))[:, None]
-        return share * mean + (1 - share) * self._prior
+        return np.asarray(share * mean + (1 - share) * self._prior)
 
 
 def true_particles(world: World, places: int, *, part: str = "ceiling") -> Survey:

@@ -34,7 +34,7 @@ class Selection:
         """The access points that serve one phone, master first, then by probability."""
         order = np.argsort(-self.scores[phone, 1:], kind="stable") + 1
         order = np.concatenate([[0], order])
-        return self.candidates[phone, order][self.chosen[phone, order]]
+        return np.asarray(self.candidates[phone, order][self.chosen[phone, order]])
 
 
 class Selector(ABC):

@@ -35,8 +35,8 @@ class Shadows(Protocol):
 def correlation(distance_m: Floats, decorrelation_m: float) -> Floats:
     """exp(-d / decorrelation); white for a decorrelation distance of 0."""
     if decorrelation_m == 0:
-        return (distance_m == 0).astype(np.float64)
-    return np.exp(-distance_m / decorrelation_m)  # type: ignore[no-any-return]
+        return np.asarray(distance_m == 0, dtype=np.float64)
+    return np.asarray(np.exp(-distance_m / decorrelation_m))
 
 
 def fft_maps(
@@ -90,7 +90,7 @@ def _conditional(offsets: Floats, decorrelation_px: float) -> tuple[Floats, floa
     between = correlation(np.linalg.norm(offsets[:, None] - offsets[None], axis=-1), decorrelation_px)
     toward = correlation(np.linalg.norm(offsets, axis=-1), decorrelation_px)
     weights = np.linalg.solve(between, toward)
-    return weights.astype(np.float32), float(np.sqrt(max(0.0, 1.0 - toward @ weights)))
+    return weights.astype(np.float32), math.sqrt(max(0.0, float(1.0 - toward @ weights)))
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,8 @@ class MapShadows:
             row, column = row % rows, column % columns
         row, column = row.clip(0, rows - 1), column.clip(0, columns - 1)
         if links is None:
-            return self.maps[:, row, column].T
-        return self.maps[links, row[:, None], column[:, None]]
+            return np.asarray(self.maps[:, row, column].T)
+        return np.asarray(self.maps[links, row[:, None], column[:, None]])
 
 
 @dataclass(frozen=True)

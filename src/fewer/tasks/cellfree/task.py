@@ -60,8 +60,8 @@ class CellFree(Task[Phones]):
         self._counts = dict(zip(("train", "validation", "test"), counts))
         self._surveys: dict[str, Survey] = {} if survey is None else {"train": survey}
         train = self.survey("train").rsrp_db[:, 0]
-        self._center, self._spread = float(train.mean()), max(float(train.std()), 1e-3)
-        margin = 10.0 * self._spread
+        self.standard = float(train.mean()), max(float(train.std()), 1e-3)  # dB, of the master's signal
+        margin = 10.0 * self.standard[1]
         self.bounds = (torch.tensor(float(train.min()) - margin), torch.tensor(float(train.max()) + margin))
         self.constants: Mapping[str, Tensor] = self._constants()
 
@@ -69,8 +69,8 @@ class CellFree(Task[Phones]):
         clusters, deployment = self.world.clusters, self.world.deployment
         if self.settings.model == "local":
             return {"around": _tensor(surroundings(deployment, clusters))}
-        neighbours, strength, heard = access_point_graph(deployment)
-        features = np.concatenate([_SAGE_SCALE * (strength - self._center) * heard / self._spread, heard], axis=1)
+        (center, spread), (neighbours, strength, heard) = self.standard, access_point_graph(deployment)
+        features = np.concatenate([_SAGE_SCALE * (strength - center) * heard / spread, heard], axis=1)
         return {
             "features": _tensor(features),
             "neighbours": torch.from_numpy(neighbours),
@@ -151,7 +151,7 @@ class CellFree(Task[Phones]):
         return nets.net(reports, self.constants["around"][inputs.master], inputs.master, gaps)  # type: ignore[no-any-return]
 
     def _standardised(self, inputs: Reports) -> Tensor:
-        return (inputs.rsrp_db - self._center) / self._spread * inputs.reported
+        return (inputs.rsrp_db - self.standard[0]) / self.standard[1] * inputs.reported
 
     def _sage(self, nets: Nets, inputs: Reports) -> Tensor:
         constants = self.constants
