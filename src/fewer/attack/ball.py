@@ -54,7 +54,7 @@ class Bounds:
             return self._moved[key]
         low, high = (bound.to(surface.device, surface.dtype) for bound in self._pair)
         # a tensor made inside torch.func.grad dies with it and must not be kept
-        if torch.func.debug_unwrap(low) is low and torch.func.debug_unwrap(high) is high:
+        if not any(torch._C._functorch.is_functorch_wrapped_tensor(bound) for bound in (low, high)):
             self._moved[key] = low, high
         return low, high
 

@@ -31,13 +31,14 @@ def is_mean_harm(task: Task[Any], loss: Loss, total: int) -> bool:
     attackable, data = ability(task, Attackable, "hardening"), task.data("train")
     if len(data) < 2 * _SAMPLES:
         return False
-    # an engine that ran before may have moved the constants to a GPU
-    device = next((constant.device for constant in task.constants.values()), torch.device("cpu"))
+    # an engine that ran before may have moved the constants to a GPU or to another precision
+    like = next((value for value in task.constants.values() if value.is_floating_point()), torch.zeros(()))
+    device, dtype = like.device, like.dtype
     for seed, step in ((0, 0), (1, total)):
-        nets = NetworkSet({name: module.to(device) for name, module in fresh_modules(task, seed).items()})
-        noise = Stream(torch.tensor(seed, device=device), torch.tensor(step, device=device))
+        nets = NetworkSet({name: module.to(device, dtype) for name, module in fresh_modules(task, seed).items()})
+        noise = Stream(torch.tensor(seed, device=device), torch.tensor(step, device=device), dtype)
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            batch = convert(data.take(torch.arange(_SAMPLES) + _SAMPLES * seed), device, torch.float32)
+            batch = convert(data.take(torch.arange(_SAMPLES) + _SAMPLES * seed), device, dtype)
             found, wanted = loss(nets, batch, noise), attackable.harm(frozen(nets), batch, noise)
         if wanted.shape != (_SAMPLES,) or not torch.allclose(found, wanted.mean(), rtol=1e-5, atol=0.0):
             return False
