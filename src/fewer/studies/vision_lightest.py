@@ -25,6 +25,8 @@ __all__ = ["SMALL", "audit_saved", "lightest", "rival_pieces", "small_pieces", "
 
 SMALL = "small-cnn"
 DENSITIES = {"small-1": 0.01, "small-3": 0.03, "small-10": 0.099, "small-dense": 1.0}  # 3,116, 9,348 and 30,848 kept
+# learned scores: densities and steps; features: steps a round and images that they are judged on
+SHORT = {"quick": ((0.03,), 60, 40, 40), "full": ((0.1, 0.03, 0.01), 2400, 1000, 200)}
 SUITE = {"quick": "suite:0.3,queries=200", "full": "suite:0.3"}
 PUBLISHED = (("TRADES (Zhang 2019)", 92.81, 312_202), ("Madry 2018", 88.5, 3_274_634))
 
@@ -60,13 +62,13 @@ def _base(scale: str) -> Piece:
 
 def train_scores(scale: str, place: Place) -> list[Row]:
     """HYDRA at the densities of the other rivals."""
-    densities, steps = ((0.1, 0.03, 0.01), 2400) if scale == "full" else ((0.03,), 60)
+    densities, steps, _, _ = SHORT[scale]
     return run_scores(_base(scale), densities, steps, place)
 
 
 def train_features(scale: str, place: Place) -> list[Row]:
     """Iterative pruning by usefulness, and by magnitude and chance at the same sizes."""
-    steps, samples = (1000, 200) if scale == "full" else (40, 40)
+    _, _, steps, samples = SHORT[scale]
     # usefulness is measured on images that nobody was trained with
     base = dataclasses.replace(
         _base(scale), name="features-base", prunings=(DENSE,), seeds=(0,), validation=0.1, points=0
