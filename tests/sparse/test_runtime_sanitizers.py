@@ -15,7 +15,7 @@ import pytest
 import fewer.sparse
 
 KERNELS = Path(fewer.sparse.__file__).parent / "kernels"
-FLAGS = "-shared -fPIC -g -O1 -std=c11 -fsanitize=address,undefined -fno-sanitize-recover=all".split()
+FLAGS = ["-shared", "-fPIC", "-g", "-O1", "-std=c11", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 DRIVER = """
 import importlib.util, sys

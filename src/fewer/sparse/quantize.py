@@ -25,6 +25,7 @@ __all__ = ["Calibration", "Stored", "quantized"]
 Stored = tuple[str, Array, Array | None]  # kind, what is stored, the scale code of each row
 _MOST_KEPT = 256  # rows with more kept weights are rounded to nearest
 _MOST_SAMPLES = 4096
+_LARGEST = 90  # steps in the largest weight of a row: half a bit less a weight than 127, for 1.4 times the error
 _SHRINK = 5  # steps tried below the one that fits the largest weight, an eighth of an octave each
 
 
@@ -126,7 +127,7 @@ class _Rounding:
         weight = _finite(name, self.tensors[name])
         plane = weight.reshape(len(weight) if weight.ndim > 1 else 1, -1)
         codes = _largest_codes(name, plane)
-        self._keep(name, np.clip(np.round(plane / scale_of(codes)[:, None]), -127, 127), codes)
+        self._keep(name, np.clip(np.round(plane / scale_of(codes)[:, None]), -_LARGEST, _LARGEST), codes)
 
     def fitted(self, name: str, rows: Array) -> None:
         """Steps and multiples that change the layer's output least; `rows` are inputs of the layer."""
@@ -156,12 +157,12 @@ def _fitted_row(row: Array, gram: Array, code: int) -> tuple[Array, int]:
     best: tuple[float, Array, int] | None = None
     for candidate in range(max(0, code - _SHRINK), code + 1):
         step = float(scale_of(np.array(candidate)))
-        whole = np.clip(np.round(row / step), -127, 127)
+        whole = np.clip(np.round(row / step), -_LARGEST, _LARGEST)
         error = row - step * whole
         pull = gram @ error
         for place in list(range(len(row))) * 2 if len(row) <= _MOST_KEPT else ():
             shift = np.round(pull[place] / (gram[place, place] * step))
-            shift = np.clip(whole[place] + shift, -127, 127) - whole[place]
+            shift = np.clip(whole[place] + shift, -_LARGEST, _LARGEST) - whole[place]
             if shift:
                 whole[place] += shift
                 error[place] -= step * shift
@@ -174,7 +175,7 @@ def _fitted_row(row: Array, gram: Array, code: int) -> tuple[Array, int]:
 
 
 def _largest_codes(name: str, plane: Array) -> Array:
-    codes = scale_code(np.abs(plane).max(axis=1, initial=0.0) / 127)
+    codes = scale_code(np.abs(plane).max(axis=1, initial=0.0) / _LARGEST)
     if codes.max(initial=0) > 255:
         raise UserError(f"{name} with weights of {np.abs(plane).max():g}", "at most 15000", "pack it as float32")
     return codes
