@@ -26,7 +26,7 @@ from fewer.core.plain import Plain
 from fewer.core.seed import Stream
 from fewer.core.state import fresh_modules
 from fewer.core.task import Task
-from fewer.core.train import fit
+from fewer.core.train import Loop, fit
 from fewer.prune.magnitude import magnitude
 from fewer.prune.scoring import Scores
 from fewer.prune.survivors import shuffled_mask, smaller_mask
@@ -187,7 +187,8 @@ class _Game:
     def train(self) -> None:
         """To the last step; on the way of round 0 the weights to rewind to are noted."""
         rewinds = "rewind" in self.settings.starts and not self.rewound
-        fit(self.engine, events=[_Note(self, self.settings.rewind)] if rewinds else [])
+        loop = Loop(log_every=max(1, self.engine.training.steps // 10))  # each look at the losses waits for a GPU
+        fit(self.engine, events=[_Note(self, self.settings.rewind)] if rewinds else [], loop=loop)
 
     def _scores(self, replica: int) -> Scores:
         zero = torch.zeros((), dtype=torch.int64)

@@ -13,7 +13,7 @@ from fewer.core.errors import UserError
 from fewer.core.folder import Folder
 from fewer.core.optimizer import Optimizer
 from fewer.core.plain import Plain
-from fewer.core.train import fit, save_results
+from fewer.core.train import Loop, fit, save_results
 from fewer.prune.hydra import hydra
 from fewer.prune.shrink import MEASURES, Shrinking, shrink
 from fewer.prune.tolerance import until_it_hurts
@@ -55,7 +55,8 @@ def _learn(base: Piece, density: float, steps: int, place: Place, folders: Mappi
     hardened = harden(task, TUNING)
     training = Training(steps, base.batch, Optimizer(lr=1e-3, decay_from=0.0), place.device)
     first = [_hardened(base, place, seed) for seed in seeds]
-    masks = hydra(hardened, 1 - density, training=training, seeds=seeds, modules=first)
+    loop = Loop(log_every=max(1, steps // 10))
+    masks = hydra(hardened, 1 - density, training=training, seeds=seeds, modules=first, loop=loop)
     # an engine takes its modules over, so the second training reads them again
     again = [_hardened(base, place, seed) for seed in seeds]
     engine: Engine
@@ -65,7 +66,7 @@ def _learn(base: Piece, density: float, steps: int, place: Place, folders: Mappi
         engine = Cohort(hardened, training, seeds, modules=again)
     for replica, mask in enumerate(masks):
         engine.state.mask_(replica, mask)
-    fit(engine)
+    fit(engine, loop=loop)
     for replica, (seed, folder) in enumerate(folders.items()):
         row = {
             "piece": "hydra", "network": base.network, "method": "hydra", "when": "learned", "density": density,
