@@ -14,6 +14,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.optim.adam import adam
 
 from fewer.bench.row import Row, interleaved_seconds
 from fewer.sparse.convert import convert
@@ -177,22 +178,25 @@ class Group:
             ones = [masks[i].get(key, torch.ones(p.shape, dtype=torch.bool)) for i, key, p in named]
             self.mask = torch.cat([part.flatten() for part in ones])
             self.flat.mul_(self.mask)
-        self.flat.grad = torch.zeros_like(self.flat)
-        self.optimizer = torch.optim.Adam([self.flat], lr=1e-3, fused=True)
+        self.gradient, self.mean, self.square = (torch.zeros_like(self.flat) for _ in range(3))
+        self.count = torch.zeros(())
 
     def step(self, loss: Tensor) -> None:
         """One step of Adam; masks on the gradients and after the step."""
         gradients = torch.autograd.grad(loss, self.parameters)
-        torch.cat([gradient.flatten() for gradient in gradients], out=self.flat.grad)
-        if self.mask is not None and self.flat.grad is not None:
-            self.flat.grad.mul_(self.mask)
-        self.optimizer.step()
+        torch.cat([gradient.flatten() for gradient in gradients], out=self.gradient)
+        if self.mask is not None:
+            self.gradient.mul_(self.mask)
+        adam(
+            [self.flat], [self.gradient], [self.mean], [self.square], [], [self.count], fused=True,
+            amsgrad=False, beta1=0.9, beta2=0.999, lr=1e-3, weight_decay=0.0, eps=1e-8, maximize=False,
+        )  # fmt: skip
         if self.mask is not None:
             self.flat.mul_(self.mask)
 
     def bytes(self) -> int:
-        """Weights, gradients and optimiser state, with the masks or positions that training needs."""
-        tensors = [self.flat, self.flat.grad, *self.optimizer.state[self.flat].values(), self.mask]
+        """Weights, gradients and optimiser state, and the mask."""
+        tensors = [self.flat, self.gradient, self.mean, self.square, self.mask]
         return sum(t.numel() * t.element_size() for t in tensors if t is not None)
 
 

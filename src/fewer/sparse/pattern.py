@@ -136,6 +136,7 @@ class Chain:
         self.in_features, self.out_features = patterns[0].in_features, patterns[-1].out_features
         self.hidden_features = sum(p.out_features for p in patterns[:-1])
         self.work = max(1, sum(p.kept for p in patterns))
+        self.sizes = [size for p in patterns for size in (p.kept, p.out_features)]
         self.free: list[Tensor] = []
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Chain:
@@ -154,22 +155,22 @@ class Chain:
     ) -> Tensor:
         """Outputs of (samples, features); `weights` are values and bias of each layer in turn."""
         samples = x.shape[0]
-        y = x.new_empty((self.out_features, samples))
+        y = x.new_empty_strided((samples, self.out_features), (1, samples))
         if samples:
             kernels.forward(
                 self.plan, x.dtype is torch.float64, threads, samples, x.data_ptr(), x.stride(1), x.stride(0),
                 y.data_ptr(), 0 if hidden is None else hidden.data_ptr(),
                 *[0 if weight is None else weight.data_ptr() for weight in weights],
             )  # fmt: skip
-        return y.t()
+        return y
 
     def room(self, x: Tensor, threads: int) -> Room:
         """Memory for the activations between the layers."""
         size = self.hidden_features * kernels.padded(x.dtype is torch.float64, threads, x.shape[0])
-        for i, tensor in enumerate(self.free):
-            if tensor.numel() == size and tensor.dtype is x.dtype:
-                return Room(self.free, self.free.pop(i))
-        return Room(self.free, x.new_empty(size))
+        tensor = self.free.pop() if self.free else None
+        if tensor is None or tensor.numel() != size or tensor.dtype is not x.dtype:
+            tensor = x.new_empty(size)
+        return Room(self.free, tensor)
 
     def backward(
         self,
@@ -184,27 +185,19 @@ class Chain:
     ) -> tuple[Tensor | None, list[Tensor | None]]:
         """Gradients of the input and of the weights, whichever `wants` asks for; `y` if a relu comes last."""
         samples = x.shape[0]
-        gx = gy.new_empty((self.in_features, samples)) if wants[0] else None
-        gradients: list[Tensor | None] = [None] * len(weights)
-        numbers: list[int] = []
-        for i in range(0, len(weights), 2):
-            value, bias = weights[i], weights[i + 1]
-            numbers.append(0 if value is None else value.data_ptr())
-            if wants[1]:
-                gradient = gradients[i] = gy.new_empty(self.patterns[i >> 1].kept)
-                bias_gradient = gradients[i + 1] = None if bias is None else torch.empty_like(bias)
-                numbers += gradient.data_ptr(), 0 if bias_gradient is None else bias_gradient.data_ptr()
-            else:
-                numbers += 0, 0
+        gx = gy.new_empty_strided((samples, self.in_features), (1, samples)) if wants[0] else None
+        flat = gy.new_empty(sum(self.sizes)) if wants[1] else None
         if samples:
             kernels.backward(
                 self.plan, gy.dtype is torch.float64, threads, samples, x.data_ptr(), x.stride(1), x.stride(0),
                 gy.data_ptr(), gy.stride(1), gy.stride(0), 0 if y is None else y.data_ptr(),
-                0 if hidden is None else hidden.data_ptr(),
-                0 if gx is None else gx.data_ptr(), int(wants[1]), *numbers,
+                0 if hidden is None else hidden.data_ptr(), 0 if gx is None else gx.data_ptr(),
+                0 if flat is None else flat.data_ptr(),
+                *[0 if value is None else value.data_ptr() for value in weights[::2]],
             )  # fmt: skip
-        elif wants[1]:
-            for made in gradients:
-                if made is not None:
-                    made.zero_()
-        return None if gx is None else gx.t(), gradients
+        if flat is None:
+            return gx, [None] * len(weights)
+        if not samples:
+            flat.zero_()
+        parts = flat.split_with_sizes(self.sizes)
+        return gx, [None if w is None and i % 2 else part for i, (w, part) in enumerate(zip(weights, parts))]

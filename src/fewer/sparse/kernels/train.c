@@ -128,23 +128,19 @@ static PyObject *forward(PyObject *self, PyObject *const *arguments, Py_ssize_t 
 }
 
 /* backward(plan, is_double, threads, samples, x, feature_stride, sample_stride, gy, feature_stride,
-   sample_stride, y, hidden, gx, weights_wanted, values, gradient, bias_gradient, ...); an address of 0: not wanted */
+   sample_stride, y, hidden, gx, gradients, values, ...); an address of 0: not wanted */
 static PyObject *backward(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
     (void)self;
     Call call;
-    long long n[14 + 3 * MOST_LAYERS];
-    if (!begin(arguments, count, 14, 3, n, &call)) return NULL;
+    long long n[14 + MOST_LAYERS];
+    if (!begin(arguments, count, 14, 1, n, &call)) return NULL;
     call.x = (Matrix){(char *)n[4], n[5], n[6]};
     call.gy = (Matrix){(char *)n[7], n[8], n[9]};
     call.y = (char *)n[10];
     call.hidden = (char *)n[11];
     call.gx = (char *)n[12];
-    call.weights_wanted = n[13] != 0;
-    for (int i = 0; i < call.chain->length; i++) {
-        call.values[i] = (char *)n[14 + 3 * i];
-        call.gradients[i] = (char *)n[15 + 3 * i];
-        call.bias_gradients[i] = (char *)n[16 + 3 * i];
-    }
+    call.gradients = (char *)n[13];
+    for (int i = 0; i < call.chain->length; i++) call.values[i] = (char *)n[14 + i];
     return finish(&call, backward_share, 3 * block_bytes(&call, block_at(&call, 0), call.chain->widest));
 }
 

@@ -44,18 +44,17 @@ typedef struct {
     const Chain *chain;
     int64_t samples, blocks;
     size_t size; /* of an element, in bytes */
-    int width, threads, weights_wanted;
+    int width, threads;
     Matrix x, gy;
     char *y, *gx, *hidden;
     const char *values[MOST_LAYERS], *bias[MOST_LAYERS];
-    char *gradients[MOST_LAYERS], *bias_gradients[MOST_LAYERS];
+    char *gradients; /* of values and bias of each layer in turn; NULL: not wanted */
 } Call;
 
 typedef struct {
     const Call *call;
     int64_t first, last; /* blocks */
-    char *scratch;
-    char *gradients[MOST_LAYERS], *bias_gradients[MOST_LAYERS];
+    char *scratch, *gradients;
 } Share;
 
 static inline int64_t round_up(int64_t count, int64_t unit) { return (count + unit - 1) / unit * unit; }
@@ -203,16 +202,19 @@ static void *backward_share(void *argument) {
         const size_t third = block_bytes(call, block, chain->widest);
         char *room[2] = {share->scratch + third, share->scratch + 2 * third};
         char *hidden = hidden_at(call, block) + block_bytes(call, block, chain->hidden);
+        char *gradients = share->gradients + chain->weights * call->size;
         Rows gy = entering(call, room[0], block), x = {NULL, 0};
-        if (call->weights_wanted) x = input_rows(call, share->scratch, block);
+        if (share->gradients) x = input_rows(call, share->scratch, block);
         for (int i = chain->length - 1, turn = 1; i >= 0; i--, turn ^= 1) {
             const Layer *layer = &chain->layers[i];
             const Kernels *kernels = call->kernels[layer->wide];
             if (i) hidden -= block_bytes(call, block, layer->in);
             const Rows below = {hidden, block.width};
-            if (call->weights_wanted)
-                kernels->gradient(block.width, layer, &gy, i ? &below : &x, share->gradients[i],
-                                  share->bias_gradients[i], index > share->first);
+            if (share->gradients) {
+                gradients -= (layer->kept + layer->out) * call->size;
+                kernels->gradient(block.width, layer, &gy, i ? &below : &x, gradients,
+                                  gradients + layer->kept * call->size, index > share->first);
+            }
             if (!i && !call->gx) break;
             const Rows gx = i ? (Rows){room[turn], block.width}
                               : (Rows){call->gx + block.first * call->size, call->samples};
@@ -252,34 +254,20 @@ static int share_out(const Call *call, void *(*work)(void *), size_t scratch_byt
     Share shares[call->threads];
     pthread_t others[call->threads];
     const Chain *chain = call->chain;
-    const size_t gradient_bytes =
-        call->weights_wanted ? (size_t)round_up((chain->weights + 64 * chain->length) * call->size, 64) : 0;
+    const size_t gradient_bytes = call->gradients ? (size_t)round_up(chain->weights * call->size, 64) : 0;
     char *memory = scratch(scratch_bytes * call->threads + gradient_bytes * (call->threads - 1));
     if (!memory) return 0;
     for (int t = 0; t < call->threads; t++) {
-        Share *share = &shares[t];
-        share->call = call;
-        share->first = call->blocks * t / call->threads;
-        share->last = call->blocks * (t + 1) / call->threads;
-        share->scratch = memory + scratch_bytes * t;
         char *own = memory + scratch_bytes * call->threads + gradient_bytes * (t - 1);
-        for (int i = 0; call->weights_wanted && i < chain->length; i++) {
-            share->gradients[i] = t ? own : call->gradients[i];
-            own += chain->layers[i].kept * call->size;
-            share->bias_gradients[i] = call->bias_gradients[i] && t ? own : call->bias_gradients[i];
-            own += chain->layers[i].out * call->size;
-        }
+        shares[t] = (Share){call, call->blocks * t / call->threads, call->blocks * (t + 1) / call->threads,
+                            memory + scratch_bytes * t, call->gradients && t ? own : call->gradients};
     }
     int started = 1;
     while (started < call->threads && !pthread_create(&others[started], NULL, work, &shares[started])) started++;
     for (int t = 0; t < call->threads; t++)
         if (!t || t >= started) work(&shares[t]); /* what no thread could be had for is done here */
     for (int t = 1; t < started; t++) pthread_join(others[t], NULL);
-    for (int t = 1; call->weights_wanted && t < call->threads; t++)
-        for (int i = 0; i < chain->length; i++) {
-            add(call->size, call->gradients[i], shares[t].gradients[i], chain->layers[i].kept);
-            if (call->bias_gradients[i])
-                add(call->size, call->bias_gradients[i], shares[t].bias_gradients[i], chain->layers[i].out);
-        }
+    for (int t = 1; call->gradients && t < call->threads; t++)
+        add(call->size, call->gradients, shares[t].gradients, chain->weights);
     return 1;
 }

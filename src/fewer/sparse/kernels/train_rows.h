@@ -110,20 +110,18 @@ INLINE void NAME(gradient_rows)(const int vectors, const Layer *layer, const Row
         const int32_t last = start[o + 1];
         if (used && used[o] == used[o + 1]) { /* nobody reads this unit: its gradients are zero */
             for (; k < last && !add; k++) gw[k] = 0;
-            if (gb && !add) gb[o] = 0;
+            if (!add) gb[o] = 0;
             continue;
         }
         VEC g[4];
         for (int v = 0; v < vectors; v++) g[v] = ROW(gy, o)[v];
         for (; k + GROUP <= last; k += GROUP) NAME(dots)(vectors, GROUP, g, column + k, x, gw + k, add);
         if (k < last) NAME(dots)(vectors, last - k, g, column + k, x, gw + k, add);
-        if (gb) {
-            VEC sum = g[0];
-            for (int v = 1; v < vectors; v++) sum += g[v];
-            REAL total = 0;
-            for (int lane = 0; lane < LANES; lane++) total += sum[lane];
-            gb[o] = add ? gb[o] + total : total;
-        }
+        VEC sum = g[0];
+        for (int v = 1; v < vectors; v++) sum += g[v];
+        REAL total = 0;
+        for (int lane = 0; lane < LANES; lane++) total += sum[lane];
+        gb[o] = add ? gb[o] + total : total;
     }
 }
 
