@@ -32,7 +32,8 @@ try:
 except ImportError:
     pass
 compiled = codec.compiled() and chain.kernels() is not None
-print(json.dumps({"answers": answers, "compiled": compiled, "modules": [name for name in sys.modules if "." not in name]}))
+modules = [name for name in sys.modules if "." not in name]
+print(json.dumps({"answers": answers, "compiled": compiled, "modules": modules}))
 """
 
 
