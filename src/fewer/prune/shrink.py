@@ -16,7 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from fewer.core.abilities import Featured, ability
-from fewer.core.engine import Training
+from fewer.core.cohort import Cohort
+from fewer.core.engine import Engine, Training
 from fewer.core.errors import UserError
 from fewer.core.plain import Plain
 from fewer.core.seed import Stream
@@ -100,7 +101,12 @@ def shrink(
         score, tie = feature_order(task, current, shrinking, number=number)
         kept = best_features(score, max(shrinking.least, size - max(1, round(shrinking.share * size))), tie=tie)
         current = {**current, network: remove_features(current[network], kept, head=head)}
-        engine = Plain(task, training, shrinking.seed + number, modules=current)
+        seed = shrinking.seed + number
+        engine: Engine
+        if training.device == "cpu":
+            engine = Plain(task, training, seed, modules=current)
+        else:  # a captured graph, which a small network needs on a GPU
+            engine = Cohort(task, training, [seed], modules=[current])
         fit(engine)
         current, number = engine.state.modules_of(0), number + 1
         yield Stage(current, kept)
