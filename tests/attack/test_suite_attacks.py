@@ -15,6 +15,7 @@ from scipy.optimize import linprog, minimize
 from fewer.attack import aim as aims
 from fewer.attack.apgd import apgd, apgd_targeted, checkpoints
 from fewer.attack.ball import lengths
+from fewer.attack.bumps import bump, first_bumps, moved_bump
 from fewer.attack.fab import fab_targeted, to_hyperplane
 from fewer.attack.square import share_at, square
 from fewer.attack.targets import lead, ratio, targets_of
@@ -32,6 +33,7 @@ ATTACKS: dict[str, Callable[[Any, float], Any]] = {
     "fab-t": lambda task, budget: fab_targeted(task, budget, steps=6, targets=2),
     "square": lambda task, budget: square(task, budget, queries=12),
     "apgd L2": lambda task, budget: apgd(task, 8 * budget, steps=6, norm=2),
+    "square L2": lambda task, budget: square(task, 8 * budget, queries=12, norm=2),
     "fab-t L2": lambda task, budget: fab_targeted(task, 8 * budget, steps=6, targets=2, norm=2),
 }
 
@@ -43,6 +45,32 @@ def test_checkpoints_are_those_of_the_paper() -> None:
 def test_squares_shrink_on_the_papers_schedule() -> None:
     assert [share_at(query, 10_000) for query in (1, 10, 11, 50, 51, 501)] == [0.8, 0.8, 0.4, 0.4, 0.2, 0.05]
     assert share_at(6, 5000) == 0.4 and share_at(4999, 5000) == 0.8 / 512
+
+
+def test_a_bump_is_a_hill_beside_a_valley_of_unit_energy() -> None:
+    found = bump(5, 5)
+    assert found.square().sum().item() == pytest.approx(1)
+    assert (found[:2] > 0).all() and (found[2:] < 0).all()
+    # rows 0 and 1 are a hill of 2 x 5 around (1, 2), three steps high
+    worth = [1 + 1 / 4 + 1 / 9, 1 / 4 + 1 / 9, 1 / 9]
+    ratios = found[1] / found[1, 2]
+    assert torch.allclose(ratios, torch.tensor([worth[2], worth[1], worth[0], worth[1], worth[2]]).double() / worth[0])
+    assert bump(1, 6).shape == (1, 6) and bump(1, 1).item() == 1
+
+
+def test_moving_a_bump_keeps_the_energy_of_the_whole_budget(images: Callable[[int], Any], mlp: Vision) -> None:
+    batch = images(8)._replace(pixels=torch.full((8, 1, 28, 28), 0.5, dtype=torch.float64))
+    attack = square(mlp, 2.0, queries=6, norm=2)
+    state = attack.begin(batch, stream(4, dtype=torch.float64))
+    offset = first_bumps(state, "a")
+    assert torch.allclose(lengths(offset), torch.full((8, 1, 1, 1), 2.0).double())
+    state = state.noted(state.fooled, state.ball.centre + offset)
+    for query, side in enumerate((19, 9, 3)):
+        moved = moved_bump(state, f"b{query}", side)
+        assert torch.allclose(lengths(moved - batch.pixels), torch.full((8, 1, 1, 1), 2.0).double(), rtol=1e-9)
+        changed = (moved != state.surface).flatten(1).sum(1)
+        assert (changed > 0).all() and (changed <= 2 * side * side).all()
+        state = state.noted(state.fooled, moved)
 
 
 def test_targets_are_the_likeliest_wrong_classes() -> None:
@@ -97,7 +125,7 @@ def test_the_answer_stays_in_the_ball_and_in_the_bounds_and_hurts(
     assert changed.pixels.min() >= 0 and changed.pixels.max() <= 1
     assert lengths(changed.pixels - batch.pixels, norm).max() <= budget + 1e-6
     margin = aims.margin(mlp)
-    before, after = (margin(fragile_mlp, part, stream())[1].sum().item() for part in (batch, changed))
+    before, after = (margin(fragile_mlp, part, stream())[0].detach().mean() for part in (batch, changed))
     assert after > before
 
 

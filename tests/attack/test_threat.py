@@ -51,7 +51,7 @@ def test_margin_attacks_refuse_a_task_without_classes(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "pgd", "pgd:", "pgd:x", "pgd:-0.3", "pgd:nan", "pgd:inf", "deepfool:0.3", "pgd:0.3,beta=1", "pgd:0.3,steps=0"]
-    + ["pgd:0.3,steps=-4", "pgd:0.3,steps=1.5", "pgd:0.3,norm=1", "square:0.3,queries=0", "square:0.3,norm=2"]
+    + ["pgd:0.3,steps=-4", "pgd:0.3,steps=1.5", "pgd:0.3,norm=1", "square:0.3,queries=0", "square:0.3,norm=3"]
     + ["suite:-1", "fgsm:0.3,steps=2", "pgd:0.3,step=nan", "pgd:0.3+", "pgd:0.3,,", "pgd:0.3,start=here"],
 )
 def test_a_malformed_attack_is_refused_in_one_line(text: str) -> None:

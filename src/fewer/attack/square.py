@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from fewer.attack import aim as aims
-from fewer.attack.ball import Ball, Bounds, Budget, checked_budget
+from fewer.attack.ball import Ball, Bounds, Budget, checked_budget, checked_norm
+from fewer.attack.bumps import as_image, first_bumps, moved_bump, odd_side
 from fewer.attack.rounds import Attack, State, answered, begin
 from fewer.core.abilities import Attackable, Classifier, ability
 from fewer.core.errors import UserError
@@ -32,9 +33,9 @@ def share_at(query: int, queries: int) -> float:
     return FIRST_SHARE / float(1 << sum(scaled > mark for mark in _HALVINGS))
 
 
-def square(task: Task[Any], budget: Budget, *, queries: int = 5000) -> Attack:
-    """L-inf Square. Images are (batch, channels, height, width); any other surface is a row, its squares intervals."""
-    checked_budget(budget)
+def square(task: Task[Any], budget: Budget, *, queries: int = 5000, norm: float = math.inf) -> Attack:
+    """Square. Images are (batch, channels, height, width); any other surface is a row, its squares intervals."""
+    checked_budget(budget), checked_norm(norm)
     if queries < 1:
         raise UserError(f"Square with {queries} queries", "at least 1")
     attackable, bounds = ability(task, Attackable, "Square"), Bounds(ability(task, Attackable, "Square"))
@@ -42,11 +43,15 @@ def square(task: Task[Any], budget: Budget, *, queries: int = 5000) -> Attack:
     goal = aims.margin(task) if isinstance(task, Classifier) else aims.harm(task)
 
     def rounds(nets: NetworkSet, state: State) -> Generator[State, State, State]:
-        stripes = _signs(state, "attack/square/stripes", _as_image(state.surface).shape[1:], stripes=True)
-        state = looked(nets, state, state.ball.project(state.ball.centre + state.ball.budget * stripes))
-        state = yield state
+        first = _stripes(state) if norm == math.inf else state.ball.centre + first_bumps(state, "attack/square/first")
+        state = yield looked(nets, state, state.ball.project(first))
         for query in range(1, queries):
-            candidate = state.surface + _square(state, query, share_at(query, queries))
+            share, name = share_at(query, queries), f"attack/square/{query}"
+            _, _, height, width = as_image(state.surface).shape
+            if norm == math.inf:
+                candidate = state.surface + _square(state, name, share)
+            else:
+                candidate = moved_bump(state, name, odd_side(share, height, width))
             state = yield looked(nets, state, state.ball.project(candidate))
         return state
 
@@ -56,28 +61,24 @@ def square(task: Task[Any], budget: Budget, *, queries: int = 5000) -> Attack:
         top = torch.maximum(state.memory["top"], value) if "top" in state.memory else value
         return state.noted(fooled, answered(state, fooled, x, value), top=top)
 
-    return Attack(attackable, begin(attackable, lambda x: Ball.around(x, bounds, budget, math.inf)), rounds)
+    return Attack(attackable, begin(attackable, lambda x: Ball.around(x, bounds, budget, norm)), rounds)
 
 
-def _as_image(x: Tensor) -> Tensor:
-    """(batch, channels, height, width)."""
-    return x if x.ndim == 4 else x.reshape(x.shape[0], 1, 1, -1)
-
-
-def _signs(state: State, name: str, shape: torch.Size, *, stripes: bool = False) -> Tensor:
-    """-1 or 1 per channel and column (the first query's vertical stripes), shaped like the surface."""
-    channels, height, width = shape
-    drawn = state.noise.uniform(name, (state.surface.shape[0], channels, 1, width if stripes else 1))
+def _stripes(state: State) -> Tensor:
+    """The first guess: the whole budget up or down, by column."""
+    batch, channels, height, width = as_image(state.surface).shape
+    drawn = state.noise.uniform("attack/square/first", (batch, channels, 1, width))
     signs = torch.where(drawn < 0.5, -1.0, 1.0).to(state.surface.dtype)
-    return signs.expand(-1, channels, height, width).reshape(state.surface.shape)
+    offset = signs.expand(-1, channels, height, width).reshape(state.surface.shape)
+    return state.ball.centre + state.ball.budget * offset
 
 
-def _square(state: State, query: int, share: float) -> Tensor:
+def _square(state: State, name: str, share: float) -> Tensor:
     """Plus or minus two budgets per channel inside one square per sample, zero outside."""
-    batch, channels, height, width = _as_image(state.surface).shape
+    batch, channels, height, width = as_image(state.surface).shape
     side = round(math.sqrt(share * height * width)) if height > 1 else round(share * width)
     tall, wide = (min(max(side, 1), size) for size in (height, width))
-    drawn = state.noise.uniform(f"attack/square/{query}", (batch, channels + 2)).to(state.surface.dtype)
+    drawn = state.noise.uniform(name, (batch, channels + 2)).to(state.surface.dtype)
     rows = torch.arange(height, device=drawn.device)[None, :, None]
     columns = torch.arange(width, device=drawn.device)[None, None, :]
     top = (drawn[:, 0] * (height - tall + 1)).floor()[:, None, None]

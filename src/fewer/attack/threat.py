@@ -30,7 +30,7 @@ OPTIONS: dict[str, dict[str, type]] = {
     "apgd": {"steps": int, "restarts": int, "norm": float},
     "apgd-t": {"steps": int, "targets": int, "norm": float},
     "fab-t": {"steps": int, "targets": int, "norm": float},
-    "square": {"queries": int},
+    "square": {"queries": int, "norm": float},
     "suite": {"queries": int, "norm": float},
 }
 
@@ -54,8 +54,6 @@ class Threat:
                 raise UserError(f"start {value!r} of {self.kind}", f"one of {', '.join(STARTS)}")
             if name != "start" and not value > 0:
                 raise UserError(f"{name} {value} of {self.kind}", "more than 0")
-        if self.kind == "square" and self.norm != math.inf:
-            raise UserError("Square with norm 2", "norm inf")
 
     def on(self, task: Task[Any]) -> Attack:
         """The attack on a task: of a classifier on its cross-entropy, of any other task on its harm."""
@@ -66,7 +64,7 @@ class Threat:
             "apgd": lambda: apgd(task, self.budget, norm=norm, **options),
             "apgd-t": lambda: apgd_targeted(task, self.budget, norm=norm, **options),
             "fab-t": lambda: fab_targeted(task, self.budget, norm=norm, **options),
-            "square": lambda: square(task, self.budget, **options),
+            "square": lambda: square(task, self.budget, norm=norm, **options),
         }
         return builders[self.kind]()
 
@@ -91,16 +89,16 @@ class Threat:
 
 
 def suite(budget: float, *, norm: float = math.inf, queries: int = 5000) -> tuple[Threat, ...]:
-    """FGSM, PGD-40, PGD-100 x 10 and the four parts of AutoAttack's standard version; Square knows L-inf only."""
-    threats = (
+    """FGSM, PGD-40, PGD-100 x 10 and the four parts of AutoAttack's standard version."""
+    return (
         Threat("fgsm", budget, norm, every=True),
         Threat("pgd", budget, norm, {"steps": 40, "step": budget / 30} if budget else {"steps": 40}, every=True),
         Threat("pgd", budget, norm, {"steps": 100, "restarts": 10}),
         Threat("apgd", budget, norm),
         Threat("apgd-t", budget, norm),
         Threat("fab-t", budget, norm),
+        Threat("square", budget, norm, {"queries": queries}),
     )
-    return threats if norm != math.inf else (*threats, Threat("square", budget, options={"queries": queries}))
 
 
 def parse(text: str) -> tuple[Threat, ...]:
