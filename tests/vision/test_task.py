@@ -17,6 +17,7 @@ from fewer.core.errors import UserError
 from fewer.core.nets import NetworkSet
 from fewer.core.plain import Plain, Training
 from fewer.core.seed import Stream
+from fewer.prune.structured import remove_features
 from fewer.tasks.vision.networks import NETWORKS
 from fewer.tasks.vision.task import Settings, Vision
 
@@ -131,6 +132,7 @@ def test_normalisation_uses_the_training_images() -> None:
     ("settings", "said"),
     [
         ({"network": "cnn9"}, "one of cnn0, cnn1"),
+        ({"hidden": -1}, "0 or more"),
         ({"initial": "zero"}, "torch or xavier"),
         ({"validation": 1.0}, "share from 0"),
         ({"validation": math.nan}, "share from 0"),
@@ -155,6 +157,17 @@ def test_a_split_that_is_not_there_is_said() -> None:
 
 def test_every_setting_has_a_help_string_and_a_unit() -> None:
     assert all({"help", "unit"} <= set(each.metadata) for each in fields(Settings))
+
+
+@pytest.mark.parametrize("name", ["cnn0", "mlp3", "small-cnn"])
+def test_a_shrunk_network_fits_a_task_with_as_many_hidden_features(name: str) -> None:
+    task = Vision(Settings(network=name, hidden=9))
+    whole = NETWORKS[name](task.shape, task.classes)
+    smaller = remove_features(whole, torch.arange(9))
+    net = task.networks()["net"]
+    net.load_state_dict(smaller.state_dict())
+    pixels = torch.rand(3, *task.shape)
+    assert net(pixels).equal(smaller(pixels))
 
 
 def test_the_named_settings_give_the_networks_of_the_paper() -> None:

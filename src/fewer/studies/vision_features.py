@@ -113,9 +113,9 @@ def _draw(pictured: Mapping[str, Measured], out: Path) -> str:
     for row, (name, measured) in zip(axes, pictured.items()):
         found = next(iter(measured.values()))
         standard, raw = (found.score(kind).cpu().sort(descending=True).values for kind in ("standard", "raw"))
-        row[0].bar(range(len(standard)), standard, width=1.0, color="#4878a8")
+        row[0].stairs(standard, fill=True, color="#4878a8")
         row[0].set(title=f"{name}: normalised (Fig. 5)", xlabel="feature, sorted", ylabel="usefulness")
-        row[1].bar(range(len(raw)), raw, width=1.0, color="#4878a8")
+        row[1].stairs(raw, fill=True, color="#4878a8")
         row[1].set(title="actual, times its weight (Fig. 6)", xlabel="feature, sorted")
         row[2].scatter(found.score("standard").cpu(), found.score("raw").cpu(), s=14, color="#4878a8")
         row[2].set(title="both (Fig. 7)", xlabel="normalised", ylabel="actual")

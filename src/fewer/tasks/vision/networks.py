@@ -14,7 +14,19 @@ from torch import Tensor, nn
 
 from fewer.core.errors import UserError
 
-__all__ = ["NETWORKS", "Builder", "ImageNetwork", "Normalise", "Shape", "cnn", "conv", "mlp", "small_cnn", "xavier_"]
+__all__ = [
+    "NETWORKS",
+    "Builder",
+    "ImageNetwork",
+    "Normalise",
+    "Shape",
+    "cnn",
+    "conv",
+    "mlp",
+    "resized_",
+    "small_cnn",
+    "xavier_",
+]
 
 Shape = tuple[int, int, int]  # channels, height, width
 Builder = Callable[[Shape, int], "ImageNetwork"]  # image shape, number of classes
@@ -112,6 +124,13 @@ def mlp(widths: Sequence[int], shape: Shape, classes: int) -> ImageNetwork:
         layers.dense(f"hidden{index}", before, after)
         before = after
     return ImageNetwork(layers.sequential(), nn.Linear(before, classes))
+
+
+def resized_(network: ImageNetwork, features: int) -> None:
+    """Give it another number of features before the head, with fresh weights around them."""
+    name, last = [(name, part) for name, part in network.body.named_children() if isinstance(part, nn.Linear)][-1]
+    network.body.add_module(name, nn.Linear(last.in_features, features))
+    network.head = nn.Linear(features, network.head.out_features)
 
 
 @torch.no_grad()

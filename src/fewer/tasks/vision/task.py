@@ -14,7 +14,7 @@ from fewer.core.errors import UserError
 from fewer.core.optimizer import Optimizer
 from fewer.core.task import Nets, Noise, Objective, Task
 from fewer.tasks.vision.data import Images, checked, chosen_classes, load, split_up, tensors
-from fewer.tasks.vision.networks import NETWORKS, Normalise, xavier_
+from fewer.tasks.vision.networks import NETWORKS, Normalise, resized_, xavier_
 
 __all__ = ["Images", "Settings", "Vision"]
 
@@ -38,6 +38,9 @@ class Settings:
         default=False,
         metadata={"help": "subtract the training set's mean, divide by its deviation", "unit": "yes/no"},
     )
+    hidden: int = field(
+        default=0, metadata={"help": "before the head, as left by shrinking; 0: the network's own", "unit": "features"}
+    )
     initial: str = field(
         default="torch", metadata={"help": "first weights: torch (uniform) or xavier (normal)", "unit": "name"}
     )
@@ -50,6 +53,8 @@ class Settings:
             raise UserError(f"network {self.network!r}", f"one of {', '.join(NETWORKS)}")
         if self.initial not in ("torch", "xavier"):
             raise UserError(f"initial {self.initial!r}", "torch or xavier")
+        if self.hidden < 0:
+            raise UserError(f"hidden {self.hidden}", "0 or more features")
         if not 0 <= self.validation < 1:
             raise UserError(f"validation {self.validation}", "a share from 0 to below 1")
         self.chosen()
@@ -107,6 +112,8 @@ class Vision(Task[Images]):
 
     def networks(self) -> dict[str, nn.Module]:
         net = NETWORKS[self.settings.network](self.shape, self.classes)
+        if self.settings.hidden:
+            resized_(net, self.settings.hidden)
         if self.settings.initial == "xavier":
             xavier_(net)
         if self._normal is not None:
