@@ -27,7 +27,7 @@ from fewer.core.folder import Folder
 from fewer.core.optimizer import Optimizer
 from fewer.core.plain import Plain
 from fewer.core.registry import make
-from fewer.core.state import fresh_modules
+from fewer.core.state import fill_, fresh_modules, tensors_of
 from fewer.core.task import Task
 from fewer.core.train import Event, Loop, fit, save_results
 from fewer.prune.pruning import Pruning, prune_
@@ -56,10 +56,14 @@ class Job:
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
             raise UserError(f"engine {self.engine!r}", f"one of {', '.join(ENGINES)}")
-        if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
-            raise UserError(f"seeds {self.seeds}", "different whole numbers from 0 up", "--seeds 0-4")
-        if self.engine in ("plain", "sparse") and self.training.precision == "bfloat16" and self.engine == "sparse":
-            raise UserError("bfloat16 with the sparse engine", "float32 or float64", "leave --precision out")
+        if (
+            not self.seeds
+            or len(set(self.seeds)) < len(self.seeds)
+            or not 0 <= min(self.seeds) <= max(self.seeds) < 2**62
+        ):
+            raise UserError(f"seeds {self.seeds}", "different whole numbers from 0 to below 2^62", "--seeds 0-4")
+        if self.training.precision == "bfloat16" and self._chosen() != "plain":
+            raise UserError(f"bfloat16 with the {self._chosen()} engine", "float32 or float64", "or --engine plain")
 
     def config(self) -> dict[str, Any]:
         """As JSON holds it, with what the bits depend on beside the settings."""
@@ -78,14 +82,23 @@ class Job:
         """Train into `out` (or go on there, or just read the result if it is finished); figures of each seed."""
         folder = Folder(out)
         with folder.locked():
-            folder.claim(self.config(), versions())
+            fresh = folder.claim(self.config(), versions())
             if folder.finished:
+                folder.remove("state.safetensors")  # a kill may have come just before this
                 found = folder.read_json("metrics.json")
                 return list(found["replicas"]) if "replicas" in found else [found]
-            if len(self.seeds) == 1:
-                return [self._single(folder, loop)]
-            if self._chosen() == "cohort":
-                return self._cohort(folder, loop)
+            try:
+                return self._into(folder, loop)
+            except UserError:
+                if fresh:
+                    folder.abandon()
+                raise
+
+    def _into(self, folder: Folder, loop: Loop | None) -> list[dict[str, float]]:
+        if len(self.seeds) == 1:
+            return [self._single(folder, loop)]
+        if self._chosen() == "cohort":
+            return self._cohort(folder, loop)
         figures = [
             figure
             for seed in self.seeds
@@ -102,7 +115,7 @@ class Job:
     def build(self) -> Engine:
         """The engine before its first step, pruned if pruning comes first."""
         task = self.make_task()
-        modules = None if self.start_from is None else [self._loaded(seed) for seed in self.seeds]
+        modules = None if self.start_from is None else [self._loaded(task, seed) for seed in self.seeds]
         engine: Engine
         if self._chosen() == "cohort":
             engine = Cohort(task, self.training, self.seeds, modules=modules)
@@ -123,8 +136,13 @@ class Job:
         """What happens during training."""
         return list(events_for([self.prune] * len(self.seeds), self.training.steps)) if self.prune else []
 
-    def _loaded(self, seed: int) -> Mapping[str, nn.Module]:
-        return load(_run_of(str(self.start_from), seed, len(self.seeds))).modules
+    def _loaded(self, task: Task[Any], seed: int) -> Mapping[str, nn.Module]:
+        """This task's networks with another run's weights."""
+        others = load(_run_of(str(self.start_from), seed, len(self.seeds))).modules
+        modules = fresh_modules(task, seed)
+        for name, module in modules.items():
+            fill_(module, tensors_of(others[name]) if name in others else {})
+        return modules
 
     def _train(self, engine: Engine, folder: Folder, loop: Loop | None) -> Engine:
         if (folder.path / "state.safetensors").exists():
@@ -187,10 +205,7 @@ def load(path: str | Path) -> Trained:
     for name, module in modules.items():
         prefix = f"{name}/"
         state = {key.removeprefix(prefix): t for key, t in tensors.items() if key.startswith(prefix)}
-        try:
-            module.to(next(iter(state.values())).dtype).load_state_dict(state)
-        except RuntimeError as error:
-            raise UserError(f"{path}: weights that do not fit ({error})", "this task's", "train anew") from None
+        fill_(module, state)
         module.train(False)
     return Trained(folder.path, job, task, modules, _read_mask(path), folder.read_json("metrics.json"))
 
@@ -212,7 +227,9 @@ def job_from(config: Mapping[str, Any]) -> Job:
             seeds=tuple(config["seeds"]),
             start_from=config["start_from"],
         )
-    except (KeyError, TypeError) as error:
+    except UserError:
+        raise
+    except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"a config.json without {error}", "what `fewer train` wrote", "train anew") from None
 
 

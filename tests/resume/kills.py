@@ -57,8 +57,6 @@ def train(variant: str, out: Path, steps: int) -> None:
     job.run(out, loop=Loop(log_every=5, save_seconds=0.0))
 
 
-
-
 def forked(variant: str, out: Path, steps: int) -> int:
     """The same in a fork of this process, where torch is imported already: kills land in training, not in imports."""
     child = os.fork()
@@ -132,8 +130,10 @@ def kills(count: int, *, variants: list[str], steps: int = 40, seed: int = 0) ->
         for index in range(count):
             variant = variants[index % len(variants)]
             if variant not in references:
-                begin, place = time.monotonic(), Path(folder) / variant
-                ended(forked(variant, place, steps), 600.0)
+                place = Path(folder) / variant
+                train(variant, place, steps)  # here, so that the forks find everything imported
+                begin = time.monotonic()
+                ended(forked(variant, Path(folder) / f"{variant}-timed", steps), 600.0)
                 references[variant] = place, time.monotonic() - begin
             place, lasts = references[variant]
             work = Path(folder) / f"run-{index}"

@@ -15,7 +15,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -81,25 +81,40 @@ class Folder:
                 part.unlink(missing_ok=True)
             yield
 
-    def claim(self, config: Mapping[str, Any], versions: Mapping[str, Any]) -> None:
-        """Write the configuration, or refuse a folder that holds another one and say where they differ."""
+    def claim(self, config: Mapping[str, Any], versions: Mapping[str, Any]) -> bool:
+        """Write the configuration, or refuse a folder that holds another one and say where they differ.
+
+        True if the folder was nobody's before.
+        """
         wanted = json.loads(json.dumps(config))
         if (self.path / "config.json").exists():
             found = self.read_json("config.json")
-            found.pop("versions", None)
+            if isinstance(found, dict):
+                found.pop("versions", None)
             if found != wanted:
                 raise UserError(
                     f"{self.path} holds another run: {'; '.join(_differences(found, wanted))}",
                     "an empty folder or the same settings",
                     "choose another --out",
                 )
-            return
+            return False
         strangers = [p.name for p in self.path.iterdir() if not p.name.startswith(".")] if self.path.exists() else []
         if strangers:
             raise UserError(
                 f"{self.path} holds {strangers[0]!r} but no run", "an empty or new folder", "choose another --out"
             )
         self.write_json("config.json", {**wanted, "versions": dict(versions)})
+        return True
+
+    def abandon(self) -> None:
+        """Give up a claim under which nothing was trained, so that a corrected command finds an empty folder."""
+        files = [path.name for path in self.path.rglob("*") if path.is_file() and not path.name.startswith(".")]
+        if files == ["config.json"]:
+            for path in (self.path / "config.json", *self.path.rglob(".lock")):
+                path.unlink(missing_ok=True)
+            for path in (*self.path.glob("seed-*"), self.path):
+                with suppress(OSError):
+                    path.rmdir()
 
     def read_json(self, name: str) -> Any:
         path = self.path / name

@@ -21,7 +21,7 @@ from fewer.core.mask import Mask, prunable
 from fewer.core.seed import torch_seed
 from fewer.core.task import Task
 
-__all__ = ["Network", "State", "fresh_modules", "start"]
+__all__ = ["Network", "State", "fill_", "fresh_modules", "start", "tensors_of"]
 
 
 @dataclass
@@ -97,8 +97,7 @@ class State:
     def load_(self, tensors: Mapping[str, Tensor]) -> None:
         """Take over what `named` gave; a tensor that is missing or of another shape is an error."""
         for name in tensors:
-            if name.startswith("mask/"):
-                network = self.networks[name.removeprefix("mask/")]
+            if name.startswith("mask/") and (network := self.networks.get(name.removeprefix("mask/"))) is not None:
                 network.mask = torch.ones_like(network.weights)
         for name, tensor in self.named():
             if name not in tensors or tensors[name].shape != tensor.shape:
@@ -144,9 +143,31 @@ class State:
         modules = {}
         for name, weights in self.weights_of(replica).items():
             module = copy.deepcopy(self.networks[name].module)
-            module.load_state_dict({key: value.detach().clone() for key, value in weights.items()})
+            fill_(module, weights)
             modules[name] = module.requires_grad_(True)
         return modules
+
+
+def tensors_of(module: nn.Module) -> dict[str, Tensor]:
+    """Parameters and buffers by name, also the buffers that a state dict leaves out."""
+    return {**dict(module.named_parameters()), **dict(module.named_buffers())}
+
+
+@torch.no_grad()
+def fill_(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Take over what `tensors_of` gave of an equal module, and its precision."""
+    own = tensors_of(module)
+    shapes = {key: tuple(tensor.shape) for key, tensor in own.items()}
+    given = {key: tuple(tensor.shape) for key, tensor in tensors.items()}
+    if shapes != given:
+        key = min(key for key in {*shapes, *given} if shapes.get(key) != given.get(key))
+        raise UserError(
+            f"weights that do not fit, such as {key} {given.get(key, 'missing')}", f"{shapes.get(key, 'none of that')}",
+            "choose a run of the same task and settings",
+        )  # fmt: skip
+    module.to(next((tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()), torch.float32))
+    for key, tensor in tensors_of(module).items():
+        tensor.copy_(tensors[key])
 
 
 def fresh_modules(task: Task[Any], seed: int) -> dict[str, nn.Module]:
