@@ -176,14 +176,15 @@ def test_tickets_are_drawn_for_a_hardened_task_and_for_one_with_batch_norms() ->
         assert all(0 <= row["accuracy"] <= 1 for row in rows)
 
 
-def test_an_actor_and_its_critics_get_masks_that_go_together() -> None:
+def test_an_actor_and_its_critics_get_masks_that_go_together(tmp_path: Path) -> None:
     found: list[Mapping[str, Mapping[str, Tensor]]] = []
 
     def measure(engine: Engine) -> list[dict[str, float]]:
         found.append(engine.state.mask_of(0))
         return [{} for _ in engine.state.seeds]
 
-    lottery(Control(), Training(6, 16), Lottery(rounds=1, starts=("reset", "shuffled")), seeds=[0], measure=measure)
+    settings = Lottery(rounds=1, starts=("reset", "shuffled"))
+    lottery(Control(), Training(6, 16), settings, seeds=[0], out=tmp_path, measure=measure)
     mask = found[-1]
     assert set(mask) == {"actor", "critic", "critic2", "critic_target", "critic2_target"}
     for name in ("critic2", "critic_target", "critic2_target"):

@@ -250,7 +250,13 @@ class _Note:
 def _write(part: Folder, game: _Game, rows: Figures, masks: Masks) -> None:
     """The metrics come last: their presence means that the round is finished."""
     part.path.mkdir(parents=True, exist_ok=True)
-    flat = {f"{s}/{net}/{key}": m for s, mask in masks.items() for net, by in mask.items() for key, m in by.items()}
+    # networks that share a mask hold the same tensor, which a file must not
+    flat = {
+        f"{seed}/{net}/{key}": kept.clone()
+        for seed, mask in masks.items()
+        for net, by_name in mask.items()
+        for key, kept in by_name.items()
+    }
     part.write_tensors("next_mask.safetensors", flat)
     if game.rewound and rows[0]["round"] == 0:
         noted = {f"{net}/{key}": t for net, by in game.rewound.items() for key, t in by.items()}
