@@ -81,8 +81,8 @@ def tickets(scale: str, out: Path, say: Say) -> Result:
         for number in sorted({row["round"] for row in rows})
     ]
     cut = (
-        "Quick: one seed, the embedded digits, 400 steps of 60 images a round, two thirds of the survivors pruned a round, "
-        "500 test images. Full: three seeds, 60,000 images, 2,400 steps of 120 a round (4.8 epochs; the paper's 12), 30 % a round."
+        "Quick: one seed, the embedded digits, 400 steps of 60 images a round, two thirds of the survivors pruned, 500 "
+        "test images. Full: three seeds, 60,000 images, 2,400 steps of 120 a round (4.8 epochs; the paper's 12), 30 %."
     )
     return Result(
         title="Figures 9 to 12: lottery tickets, clean / FGSM / PGD-40 accuracy in percent, mean over seeds",
