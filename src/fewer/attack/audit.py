@@ -19,11 +19,11 @@ from fewer.attack.layout import LAYOUTS, Layout, best_layout, layout
 from fewer.attack.rounds import Attack, Rows
 from fewer.attack.threat import Threat, parse
 from fewer.core.abilities import Attackable, Classifier, ability
-from fewer.core.data import batches, convert
+from fewer.core.data import batches, convert, place_constants_
 from fewer.core.errors import UserError
 from fewer.core.nets import NetworkSet, frozen
 from fewer.core.seed import Stream
-from fewer.core.task import Noise, Predict, Task
+from fewer.core.task import Predict, Task
 
 __all__ = ["Audit", "Line", "Report", "attacked", "robust"]
 
@@ -127,11 +127,8 @@ class _Images:
     """The audited images, batch by batch, each with its own stream of randomness."""
 
     def __init__(self, task: Task[Any], nets: NetworkSet, audit: Audit) -> None:
-        tensors: list[Tensor] = [p for module in nets.modules.values() for p in module.parameters()]
-        if nets.state is not None:
-            tensors = [value for part in nets.state.values() for value in part.values()]
-        weight = next(tensor for tensor in tensors if tensor.is_floating_point())
-        self.device, self.dtype = weight.device, weight.dtype
+        self.device, self.dtype = _home(nets)
+        place_constants_(task, self.device, self.dtype)
         self.task, self.nets, self.data = task, frozen(nets), task.data(audit.split)
         self.count = len(self.data) if audit.limit is None else min(audit.limit, len(self.data))
         if self.count == 0:
@@ -222,21 +219,29 @@ def attacked(
     With another `predict` (a packed or voting model) the attack is carried over from `nets` to it.
     """
     aimed = _one(task, attack) if isinstance(attack, str) else attack
-
-    def noise_for(batch: Any) -> Noise:
-        surface = ability(task, Attackable, "an attack").surface(batch)
-        zero = torch.zeros((), dtype=torch.int64, device=surface.device)
-        return Stream(zero + seed, zero, surface.dtype)
+    device, dtype = _home(nets)
+    zero = torch.zeros((), dtype=torch.int64, device=device)
+    noise = Stream(zero + seed, zero, dtype)
 
     def answer(batch: Any) -> Tensor:
-        noise = noise_for(batch)
-        changed = aimed(nets, batch, noise)
+        place_constants_(task, device, dtype)
+        changed = aimed(nets, convert(batch, device, dtype), noise)
         if predict is not None:
-            return predict(changed)
+            surface = aimed.task.surface(batch)
+            return predict(convert(changed, surface.device, surface.dtype))
         with torch.no_grad():
             return task.predict(frozen(nets), task.inputs(changed), noise)
 
     return answer
+
+
+def _home(nets: NetworkSet) -> tuple[torch.device, torch.dtype]:
+    """Where the weights lie, and how precise they are."""
+    tensors: list[Tensor] = [p for module in nets.modules.values() for p in module.parameters()]
+    if nets.state is not None:
+        tensors = [value for part in nets.state.values() for value in part.values()]
+    weight = next((tensor for tensor in tensors if tensor.is_floating_point()), torch.zeros(0))
+    return weight.device, weight.dtype
 
 
 def _one(task: Task[Any], text: str) -> Attack:
