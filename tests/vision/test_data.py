@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -57,6 +57,7 @@ def test_the_embedded_digits_have_the_original_class_frequencies() -> None:
         assert np.abs(np.bincount(labels) - np.array(original) * count / sum(original)).max() < 1
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=80), st.floats(0, 1), st.integers(0, 9))
 def test_a_stratified_choice_has_exactly_its_size_and_the_frequencies_of_all(numbers, share, seed) -> None:
     labels = np.array(numbers)

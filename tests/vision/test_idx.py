@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -26,6 +26,7 @@ PIXELS = np.arange(2 * 3 * 4, dtype=np.uint8).reshape(2, 3, 4)
 WHOLE = encoded(PIXELS)
 
 
+@settings(deadline=None)
 @given(arrays.arrays(np.uint8, arrays.array_shapes(min_dims=1, max_dims=4, max_side=5)), st.booleans())
 def test_an_array_comes_back_as_it_was_written(tmp_path_factory: pytest.TempPathFactory, array, zipped) -> None:
     path = tmp_path_factory.mktemp("idx") / "file"
@@ -78,6 +79,7 @@ def test_a_header_that_lies_reserves_no_memory(tmp_path: Path) -> None:
     tracemalloc.stop()
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=64))
 def test_any_bytes_give_an_array_or_a_user_error(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = tmp_path_factory.mktemp("idx") / "file"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
@@ -50,6 +50,7 @@ def test_a_shrunk_network_trains_on() -> None:
     assert engine.modules["net"].head.weight.shape == (10, 10)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=20), st.data())
 def test_the_best_features_are_exactly_as_many_as_asked_whatever_the_ties(numbers, data) -> None:
     score = torch.tensor(numbers, dtype=torch.float32)
