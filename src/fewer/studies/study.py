@@ -29,6 +29,9 @@ STUDIES: dict[str, tuple[str, str]] = {
     "vision/table2": ("fewer.studies.vision_capacity:table2", "PGD-trained networks of six sizes under PGD-40"),
     "vision/table3": ("fewer.studies.vision_capacity:table3", "FGSM-trained networks under FGSM and PGD-40"),
     "vision/fig2-3": ("fewer.studies.vision_capacity:curves", "accuracy against capacity, FGSM and PGD"),
+    "vision/fig4": ("fewer.studies.vision_boundaries:boundaries", "decision boundaries around real images"),
+    "vision/fig5-8": ("fewer.studies.vision_features:features", "usefulness of features, plain and under attack"),
+    "vision/shrink": ("fewer.studies.vision_shrink:shrinking", "features removed by usefulness, magnitude or chance"),
     "vision/lightest": ("fewer.studies.vision_lightest:lightest", "robust accuracy against kept weights, all recipes"),
     "vision/fig9-12": ("fewer.studies.vision_lottery:tickets", "lottery tickets, normal, FGSM- and PGD-trained"),
 }
