@@ -121,7 +121,9 @@ def test_each_number_names_its_attack_and_survivors_only_numbers_are_not_called_
     assert [line.attack for line in report.lines] == [SHORT[0].title, SHORT[1].title]
     assert report.lines[0].alone == report.lines[0].standing and report.lines[1].alone is None
     figures = report.figures()
-    assert next(iter(figures)).startswith("robust (FGSM") and figures["FGSM, L-inf 0.1"] == report.lines[0].alone
+    assert next(iter(figures)) == "robust (worst of FGSM, PGD-6 x 2)"
+    assert figures["FGSM, L-inf 0.1"] == report.lines[0].alone
+    assert figures[f"{SHORT[1].title}, after all before"] == report.lines[1].standing == report.robust
     assert "FGSM, L-inf 0.1" in report.text() and "of 50 images" in report.text()
 
 

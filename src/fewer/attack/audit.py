@@ -81,9 +81,15 @@ class Report:
 
     def figures(self) -> dict[str, float]:
         """Every number with the name of its attack; the first is the one that matters."""
-        alone = {line.attack: line.standing if line.alone is None else line.alone for line in self.lines}
-        names = " + ".join(line.attack for line in self.lines)
-        return {f"robust ({names})": self.robust, "clean": self.clean, **alone}
+        heads = [line.attack.partition(",")[0] for line in self.lines]
+        name = f"worst of {', '.join(heads)}" if len(heads) > 1 else "".join(line.attack for line in self.lines)
+        each: dict[str, float] = {}
+        for line in self.lines:
+            if line.alone is not None:
+                each[line.attack] = line.alone
+            else:
+                each[f"{line.attack}, after all before"] = line.standing
+        return {f"robust ({name})": self.robust, "clean": self.clean, **each}
 
     def text(self) -> str:
         """A plain table."""
