@@ -45,6 +45,10 @@ def task_class(name: str) -> tuple[type[Task[Any]], type[Any] | None]:
     if not isinstance(found, type):
         names = [key for key, value in vars(module).items() if isinstance(value, type)]
         raise UserError(f"{place}", f"a class in {module_name}", nearest(class_name, names))
+    from fewer.core.task import Task
+
+    if not issubclass(found, Task):
+        raise UserError(f"{place}", "a class derived from fewer.core.task.Task")
     return found, getattr(found, "Settings", None) or getattr(module, "Settings", None)
 
 

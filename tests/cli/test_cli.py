@@ -1,0 +1,169 @@
+"""The command line as a stranger meets it: one line for every mistake, JSON for programs, help at once."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy
+import pytest
+
+from fewer.cli import VERBS, main
+from fewer.core.registry import TASKS
+
+TRAIN = ["train", "vision", "--set", "network=cnn0", "--set", "classes=3,7", "--steps", "3", "--batch", "8"]
+Lines = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("cli") / "run"
+    assert main([*TRAIN, "--prune", "snip", "--sparsity", "0.5", "--out", str(out), "--json"]) == 0
+    return out
+
+
+MISTAKES = {
+    "an unknown verb": (["trian", "vision"], "did you mean 'train'"),
+    "no verb": ([], "VERB"),
+    "an unknown task": (["train", "visoin", "--out", "{tmp}/r"], "did you mean 'vision'"),
+    "an unknown task to check": (["check", "nowhere"], "module:Class"),
+    "a module that is not there": (["check", "no_such_module:Task"], "no_such_module"),
+    "a class that is not there": (["check", "toys:Fitt"], "did you mean 'Fit'"),
+    "a class that is no task": (["train", "json:JSONDecoder", "--out", "{tmp}/r"], "Task"),
+    "no folder": (["train", "vision"], "--out"),
+    "sparsity above one": ([*TRAIN, "--prune", "snip", "--sparsity", "1.5", "--out", "{tmp}/r"], "1.5"),
+    "sparsity that is no number": ([*TRAIN, "--prune", "snip", "--sparsity", "nan", "--out", "{tmp}/r"], "nan"),
+    "sparsity that is a word": ([*TRAIN, "--prune", "snip", "--sparsity", "lots", "--out", "{tmp}/r"], "lots"),
+    "sparsity without a method": ([*TRAIN, "--sparsity", "0.5", "--out", "{tmp}/r"], "--prune"),
+    "an unknown criterion": ([*TRAIN, "--prune", "snipp", "--out", "{tmp}/r"], "did you mean 'snip'"),
+    "an unknown pruning setting": ([*TRAIN, "--prune", "snip,scop=layer", "--out", "{tmp}/r"], "did you mean 'scope'"),
+    "a word without a value": ([*TRAIN, "--set", "network", "--out", "{tmp}/r"], "key=value"),
+    "an unknown setting": ([*TRAIN, "--set", "netwrk=mlp", "--out", "{tmp}/r"], "did you mean 'network'"),
+    "a value of the wrong type": ([*TRAIN, "--set", "validation=some", "--out", "{tmp}/r"], "validation=some"),
+    "one beta": ([*TRAIN, "--optimizer", "adam,betas=0.9", "--out", "{tmp}/r"], "betas"),
+    "negative steps": ([*TRAIN, "--steps", "-3", "--out", "{tmp}/r"], "-3"),
+    "no threads": ([*TRAIN, "--threads", "0", "--out", "{tmp}/r"], "threads"),
+    "an unknown engine": ([*TRAIN, "--engine", "warp", "--out", "{tmp}/r"], "warp"),
+    "an unknown device": ([*TRAIN, "--device", "abacus", "--out", "{tmp}/r"], "abacus"),
+    "seeds that are none": ([*TRAIN, "--seeds", "a-b", "--out", "{tmp}/r"], "a-b"),
+    "a seed too large": ([*TRAIN, "--seeds", "99999999999999999999", "--out", "{tmp}/r"], "seeds"),
+    "an empty range of seeds": ([*TRAIN, "--seeds", "4-0", "--out", "{tmp}/r"], "seeds"),
+    "a hardening without a budget": ([*TRAIN, "--harden", "pgd", "--out", "{tmp}/r"], "pgd"),
+    "data that is missing": ([*TRAIN, "--set", "data={tmp}/none", "--out", "{tmp}/r"], "none"),
+    "NaN in the data": ([*TRAIN, "--set", "data={tmp}/nan.npz", "--out", "{tmp}/r"], "NaN"),
+    "a start that is missing": ([*TRAIN, "--from", "{tmp}/none", "--out", "{tmp}/r"], "config.json"),
+    "a run that is missing": (["evaluate", "{tmp}/none"], "config.json"),
+    "a folder that is no run": (["evaluate", "{tmp}"], "config.json"),
+    "an unknown split": (["evaluate", "{run}", "--split", "exam"], "exam"),
+    "an unknown attack": (["evaluate", "{run}", "--attack", "hammer:0.3"], "hammer"),
+    "an unknown study": (["reproduce", "vision/table99"], "table99"),
+    "an unknown bench": (["bench", "benhc"], "benhc"),
+    "a task to describe that is none": (["tasks", "visoin"], "did you mean 'vision'"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_ends_with_2_and_one_line(name: str, run: Path, tmp_path: Path, capsys: Lines) -> None:
+    images, labels = numpy.full((20, 28, 28), numpy.nan, dtype=numpy.float32), numpy.arange(20) % 2
+    arrays = {"train_images": images, "train_labels": labels, "images": images, "labels": labels}
+    numpy.savez(tmp_path / "nan.npz", **arrays)
+    words, expected = MISTAKES[name]
+    capsys.readouterr()
+    assert main([word.format(tmp=tmp_path, run=run) for word in words]) == 2
+    said = capsys.readouterr()
+    assert said.err.count("\n") == 1 and said.err.startswith("fewer: ") and said.out == "", said.err
+    assert expected in said.err, said.err
+
+
+@pytest.mark.parametrize("words", [["trian"], ["tasks", "visoin"], ["train", "vision", "--sparsity", "x"]])
+def test_a_real_process_says_the_same_and_shows_no_traceback(words: list[str]) -> None:
+    done = subprocess.run([sys.executable, "-m", "fewer", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_json_is_json_and_nothing_else(run: Path, tmp_path: Path, capsys: Lines) -> None:
+    commands = [
+        [*TRAIN, "--out", str(tmp_path / "run")], ["evaluate", str(run)], ["evaluate", str(run), str(run)],
+        ["tasks"], ["tasks", "vision"], ["tasks", "pruning"], ["tasks", "training"], ["reproduce", "--list"],
+        ["check", "toys:Fit"],
+    ]  # fmt: skip
+    for words in commands:
+        capsys.readouterr()
+        assert main([*words, "--json"]) == 0, words
+        said = capsys.readouterr()
+        assert said.err == "" and json.loads(said.out), words
+
+
+def test_figures_that_are_not_finite_are_null_in_json(capsys: Lines) -> None:
+    from fewer.cli.show import say
+
+    say({"loss": float("nan"), "each": [float("inf"), 1.0]}, True)
+    assert json.loads(capsys.readouterr().out, parse_constant=pytest.fail) == {"loss": None, "each": [None, 1.0]}
+
+
+def test_training_speaks_on_stderr_and_answers_on_stdout(tmp_path: Path, capsys: Lines) -> None:
+    assert main([*TRAIN, "--seeds", "0,2", "--out", str(tmp_path / "run")]) == 0
+    said = capsys.readouterr()
+    assert "accuracy" in said.out and "3/3" in said.err and "loss/net" in said.err
+
+
+def test_evaluating_gives_the_figures_that_training_printed(run: Path, capsys: Lines) -> None:
+    capsys.readouterr()
+    assert main(["evaluate", str(run), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    trained = json.loads((run / "metrics.json").read_text())
+    assert {key: found[key] for key in trained} == pytest.approx(trained)
+    assert found["kept_weights"] * 2 == pytest.approx(5190, rel=0.2)
+
+
+def test_checking_a_broken_task_names_the_fault_and_ends_with_2(capsys: Lines) -> None:
+    assert main(["check", "contract.test_contract:InfiniteLoss"]) == 2
+    said = capsys.readouterr()
+    assert "FAIL losses are finite scalars" in said.out and said.err.count("\n") == 1
+
+
+def test_help_names_every_verb_and_every_verb_has_help(capsys: Lines) -> None:
+    for words in [["--help"], *([verb, "--help"] for verb in VERBS)]:
+        with pytest.raises(SystemExit) as stopped:
+            main(words)
+        assert stopped.value.code == 0
+        said = capsys.readouterr()
+        assert said.err == "" and "usage: fewer" in said.out
+        if words == ["--help"]:
+            assert all(verb in said.out for verb in VERBS)
+
+
+def seconds(words: list[str]) -> float:
+    begin = time.perf_counter()
+    subprocess.run([sys.executable, *words], check=True, capture_output=True)
+    return time.perf_counter() - begin
+
+
+def test_help_answers_at_once() -> None:
+    """Half a second on a quiet machine; beside an empty Python on a busy one."""
+    pairs = [(seconds(["-c", "pass"]), seconds(["-m", "fewer", "--help"])) for _ in range(5)]
+    empty, help_time = (statistics.median(column) for column in zip(*pairs))
+    assert help_time < 0.5 or help_time < 4 * empty + 0.4, (empty, help_time)
+
+
+def test_importing_has_no_effects_and_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, os, random\nbefore = dict(os.environ), os.getcwd(), random.getstate(), list(sys.path)\n"
+        "import fewer, fewer.cli\nfewer.cli.parser()\n"
+        "assert before == (dict(os.environ), os.getcwd(), random.getstate(), list(sys.path))\n"
+        "heavy = {'torch', 'numpy', 'scipy', 'sklearn', 'matplotlib', 'safetensors', 'rich', 'onnx'} & set(sys.modules)\n"
+        "print(sorted(heavy))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "[]\n" and done.stderr == ""
+
+
+def test_every_task_listed_can_be_described(capsys: Lines) -> None:
+    for name in TASKS:
+        assert main(["tasks", name]) == 0
+        assert len(capsys.readouterr().out.splitlines()) > 1
