@@ -64,7 +64,10 @@ class Shapes(nn.Module):
         )
         wide = framed.unsqueeze(1).expand(-1, 2, -1, -1, -1).flatten(1, 2).chunk(2, 1)[1].squeeze(1)
         looked = self.table[self.order][:, :, None] + torch.zeros_like(x) + torch.ones(3, 4, 6).flip(0)
-        return wide + looked + x[:, 0:1].select(3, 2).unsqueeze(3)
+        frame = torch.zeros_like(x)
+        frame[:, :, 1:3] = 2.0
+        frame[:, 1, :, 1:4] = x[:, 0, :, :3]
+        return wide + looked + x[:, 0:1].select(3, 2).unsqueeze(3) + frame
 
 
 class Nodes(nn.Module):

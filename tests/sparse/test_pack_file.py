@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fewer.core.errors import UserError
-from fewer.sparse import container
+from fewer.sparse import container, runtime
 from fewer.sparse.pack import PackError, decode, load, open_bytes, unpack, write
 from fewer.sparse.program import Input, Node, Program
 
@@ -240,3 +240,22 @@ def test_nothing_is_left_behind_when_writing_fails(tmp_path: Path, monkeypatch: 
     with pytest.raises(OSError, match="disk full"):
         write(tmp_path / "a.pack", PROGRAM, parts())
     assert not list(tmp_path.iterdir())
+
+
+def test_a_program_that_names_one_tensor_a_thousand_times_is_not_laid_out_a_thousand_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weight = np.random.default_rng(0).standard_normal((20, 20)).astype(np.float32)
+    nodes = [Node("linear", ("x" if i == 0 else f"v{i - 1}", "w"), f"v{i}") for i in range(1000)]
+    programs = {f"net{i}": Program((Input("x", (20,)),), tuple(nodes[:100]), ("v99", "v50")) for i in range(10)} | {
+        "long": Program((Input("x", (20,)),), tuple(nodes), ("v999",))
+    }
+    write(tmp_path / "a.pack", programs, {"w": weight})
+    laid_out = []
+
+    def count(stages: list, shape: tuple[int, ...]) -> None:
+        laid_out.append(sum(stage.weight.size for stage in stages))
+
+    monkeypatch.setattr(runtime, "compiled_chain", count)
+    load(tmp_path / "a.pack")
+    assert 0 < sum(laid_out) <= 8 * weight.size

@@ -13,6 +13,7 @@ import itertools
 import shutil
 import subprocess
 import tempfile
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,7 +96,8 @@ def _packed(made: Trained, path: Path, values: str) -> int:
 
 
 def _csr(net: nn.Sequential) -> Callable[[Tensor], Tensor]:
-    """The same network with torch's sparse matrices."""
+    """The same network with torch's sparse matrices, whose warning to be young says nothing here."""
+    warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta state")
     layers = [
         (part.weight.detach().to_sparse_csr(), part.bias.detach()[:, None])
         for part in net
@@ -148,7 +150,7 @@ def _exported(pack: Pack, folder: Path, x: Any, outputs: int) -> Callable[[], ob
     (folder / "many.c").write_text(text)
     sources = [str(folder / "net.c"), str(folder / "many.c")]
     subprocess.run(
-        [compiler, "-std=c99", "-O3", "-shared", "-fPIC", *sources, "-o", str(folder / "net.so"), "-lm"], check=True
+        [compiler, "-std=c99", "-O2", "-shared", "-fPIC", *sources, "-o", str(folder / "net.so"), "-lm"], check=True
     )
     function, answer = ctypes.CDLL(str(folder / "net.so")).many, np.zeros(outputs, np.float32)
     places = (x.ctypes.data_as(ctypes.c_void_p), answer.ctypes.data_as(ctypes.c_void_p))

@@ -31,7 +31,7 @@ NOTHING: Activation = (0, 0.0, 0.0, 0.0)
 _KINDS = {"relu": 1, "leaky_relu": 2, "elu": 3, "tanh": 4, "sigmoid": 5, "gelu": 6, "clamp": 8, "abs": 9}
 _WIDEST = 65535
 # beyond this many kept weights a layer that keeps this share is better served by a dense product
-_LARGE, _DENSE = 20_000, 0.3
+_LARGE, _DENSE = 20_000, 0.5
 
 
 def kernels() -> ModuleType | None:

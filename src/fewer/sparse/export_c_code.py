@@ -82,17 +82,24 @@ def layer(stage: Layer, constant: Callable[[str, Array], str], place: str, targe
     rows, columns = np.nonzero(stage.weight)
     if not len(rows):
         return lines
-    head = f"for (int j = 0; j < {inputs}; j++) {{ const float x = {place}[j]; if (x == 0.0f) continue;"
+    head = "for (int j = {first}; j < {last}; j++) {{ const float x = {place}[j]; if (x == 0.0f) continue;"
     if len(rows) > stage.weight.size / 4:
-        whole = constant("float", stage.weight.T)
+        # four columns at a time, so that the sums are read and written a quarter as often
+        whole, fours = constant("float", stage.weight.T), inputs // 4 * 4
+        four = " + ".join(f"w[{k * outputs} + i] * x[{k}]" for k in range(4))
+        pointers = f"const float *w = {whole} + j * {outputs}, *x = {place} + j;"
+        lines.append(
+            f"for (int j = 0; j < {fours}; j += 4) {{ {pointers} {loop(outputs, f'{target}[i] += {four};')} }}"
+        )
         inner = f"{target}[i] += {whole}[j * {outputs} + i] * x;"
-        return [*lines, f"{head} for (int i = 0; i < {outputs}; i++) {inner} }}"]
+        rest = head.format(first=fours, last=inputs, place=place)
+        return lines if fours == inputs else [*lines, f"{rest} {loop(outputs, inner)} }}"]
     order = np.lexsort((rows, columns))
     starts = np.concatenate([[0], np.cumsum(np.bincount(columns, minlength=inputs))])
     begin, row = constant(_unsigned(starts), starts), constant(_unsigned(rows), rows[order])
     weight = constant("float", stage.weight[rows, columns][order])
     inner = f"for (unsigned long p = {begin}[j]; p < {begin}[j + 1]; p++) {target}[{row}[p]] += {weight}[p] * x;"
-    return [*lines, f"{head} {inner} }}"]
+    return [*lines, f"{head.format(first=0, last=inputs, place=place)} {inner} }}"]
 
 
 def _planes(shape: tuple[int, ...]) -> tuple[int, int, int]:

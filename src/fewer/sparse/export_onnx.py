@@ -48,7 +48,8 @@ def model(program: Program, tensors: Mapping[str, Array]) -> Any:
     graph = Graph(onnx, program, dict(tensors), one_sample(program, tensors))
     for node in program.nodes:
         # what depends on tensors alone is a tensor
-        if node.inputs and all(name in graph.tensors for name in node.inputs) and "shape" not in node.attributes:
+        fixed = all(isinstance(size, int) for size in node.attributes.get("shape", ()))
+        if fixed and all(name in graph.tensors for name in node.inputs):
             graph.tensors[node.output] = step_of(node).run(graph.tensors, 1)
         elif node.op not in CONVERTERS:
             raise UserError(f"operation {node.op}", "one that the export to ONNX knows", "use the pack")

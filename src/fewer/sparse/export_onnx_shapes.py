@@ -26,6 +26,15 @@ def _part(g: Graph, name: str, axis: int, start: int, stop: int | None, step: in
     return g.node("Slice", [name, *bounds], output=output)
 
 
+def _put_slice(g: Graph, n: Node) -> object:
+    a, (whole, part) = n.attributes, n.inputs
+    start, stop, _ = slice(a["start"], a.get("stop")).indices(g.values[whole].shape[a["axis"]])
+    if a["step"] != 1 or a["axis"] == 0:
+        raise UserError("writing into every other place, or into samples", "a block, for an export to ONNX")
+    before, after = _part(g, whole, a["axis"], 0, start, 1), _part(g, whole, a["axis"], stop, None, 1)
+    return g.node("Concat", [before, part, after], output=n.output, axis=a["axis"])
+
+
 def _roll(g: Graph, n: Node) -> object:
     name = n.inputs[0]
     for shift, axis in zip(n.attributes["shifts"], n.attributes["axes"]):
@@ -76,6 +85,6 @@ def _scatter_add(g: Graph, n: Node) -> object:
 SHAPES: dict[str, Converter] = {
     "reshape": _shaped("Reshape"), "expand": _shaped("Expand"), "full": _full, "roll": _roll, "flip": _flip,
     "permute": renamed("Transpose", axes="perm"), "concat": renamed("Concat", axis="axis"), "slice": _slice,
-    "select": _select, "pad": _pad, "gather": renamed("GatherElements", axis="axis"), "index": _index,
+    "select": _select, "put_slice": _put_slice, "pad": _pad, "gather": renamed("GatherElements", axis="axis"), "index": _index,
     "index_select": renamed("Gather", axis="axis"), "scatter_add": _scatter_add,
 }  # fmt: skip

@@ -151,6 +151,12 @@ def _slice(x: Array, *, axis: int, start: int, step: int, stop: int | None = Non
     return x[tuple(place)]
 
 
+def _put_slice(x: Array, part: Array, *, axis: int, start: int, step: int, stop: int | None = None) -> Array:
+    out = x.copy()
+    _slice(out, axis=axis, start=start, stop=stop, step=step)[...] = part
+    return out
+
+
 def _pad(x: Array, *, widths: Sequence[int], mode: str, value: float) -> Array:
     """`widths` go before and after, from the last axis to the first, as in torch; negative ones crop."""
     pairs = [(0, 0)] * (x.ndim - len(widths) // 2) + list(zip(widths[::2], widths[1::2]))[::-1]
@@ -198,6 +204,7 @@ SHAPES: dict[str, Callable[..., Array]] = {
     "expand": lambda x, *, shape: np.broadcast_to(x, tuple(shape)),
     "full": _full, "permute": lambda x, *, axes: x.transpose(tuple(axes)),
     "concat": lambda *inputs, axis: np.concatenate(inputs, axis=axis), "slice": _slice,
+    "put_slice": _put_slice,
     "select": lambda x, *, axis, index: np.take(x, index, axis=axis), "pad": _pad,
     "roll": lambda x, *, shifts, axes: np.roll(x, tuple(shifts), tuple(axes)),
     "flip": lambda x, *, axes: np.flip(x, tuple(axes)),

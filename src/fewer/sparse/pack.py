@@ -9,6 +9,7 @@ Lossless unless asked otherwise: `unpack` gives the same bits. Opening a file ex
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -138,10 +139,8 @@ def decode(header: dict[str, Any], decoder: Decoder) -> Pack:
         settings = dict(header["settings"])
     except PackError:
         raise
-    except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError, MemoryError) as error:
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, MemoryError, zlib.error) as error:
         raise PackError(f"a pack that contradicts itself ({type(error).__name__})", "an undamaged file") from error
-    except Exception as error:  # zlib.error has no common base with the others
-        raise PackError(f"a pack with unreadable sections ({type(error).__name__})", "an undamaged file") from error
     if not programs:
         raise PackError("a pack without networks", "at least one")
     for program in programs.values():

@@ -96,6 +96,7 @@ OPERATIONS: dict[str, Signature] = {
     "concat": Signature(1, 4096, {"axis": "int"}),
     "slice": Signature(1, 1, {"axis": "int", "start": "int", "stop": "int?", "step": "int"}),
     "select": Signature(1, 1, {"axis": "int", "index": "int"}),
+    "put_slice": Signature(2, 2, {"axis": "int", "start": "int", "stop": "int?", "step": "int"}),
     "pad": Signature(1, 1, {"widths": "ints", "mode": "text", "value": "number"}),
     "roll": Signature(1, 1, {"shifts": "ints", "axes": "ints"}),
     "flip": Signature(1, 1, {"axes": "ints"}),

@@ -26,6 +26,26 @@ __all__ = ["Network", "Pack", "chains", "one_sample", "step_of"]
 _WRONG = (ValueError, TypeError, IndexError, KeyError, OverflowError, ZeroDivisionError, MemoryError, AttributeError)
 
 
+@dataclass
+class Budget:
+    """How many weights may still be laid out for C: a program that names one tensor a thousand times gets one copy."""
+
+    numbers: int
+
+    @classmethod
+    def of(cls, tensors: Mapping[str, Array]) -> Budget:
+        """Enough for every tensor to be looked at and laid out in several networks."""
+        return cls(8 * sum(value.size for value in tensors.values()))
+
+    def takes(self, node: Node, tensors: Mapping[str, Array]) -> bool:
+        """Whether a node's tensors are within it, and if so, what is left afterwards."""
+        wanted = sum(tensors[name].size for name in node.inputs if name in tensors)
+        if wanted > self.numbers:
+            return False
+        self.numbers -= wanted
+        return True
+
+
 @dataclass(frozen=True)
 class Step:
     """A piece of a program: the values it reads, the one it makes, and how."""
@@ -52,14 +72,22 @@ class Step:
 class Network:
     """One network of a pack: its program, compiled for this machine."""
 
-    def __init__(self, program: Program, tensors: Mapping[str, Array], *, compiled: bool = True) -> None:
+    def __init__(
+        self,
+        program: Program,
+        tensors: Mapping[str, Array],
+        *,
+        compiled: bool = True,
+        budget: Budget | None = None,
+    ) -> None:
         self.program = program
         self._tensors = {name: tensors[name] for name in program.used() if name in tensors}
         self._constants: dict[str, Array] | None = None
         self._varying: list[tuple[Step, list[str]]] = []
+        budget = (budget or Budget.of(self._tensors)) if compiled else Budget(0)
         with np.errstate(all="ignore"):  # weights may be anything, also signalling NaN
-            self._steps = list(_steps(program, self._tensors, compiled=compiled))
-            self._whole = _whole_chain(program, self._tensors) if compiled else None
+            self._whole = _whole_chain(program, self._tensors, budget)
+            self._steps = [] if self._whole is not None else list(_steps(program, self._tensors, budget))
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -162,14 +190,18 @@ def one_sample(program: Program, tensors: Mapping[str, Array]) -> dict[str, Arra
     return values
 
 
-def chains(program: Program, tensors: Mapping[str, Array]) -> Iterator[list[tuple[Node, Stage | None]]]:
+def chains(
+    program: Program, tensors: Mapping[str, Array], budget: Budget | None = None
+) -> Iterator[list[tuple[Node, Stage | None]]]:
     """The nodes in order, those of a chain together: each is the only reader of the one before it."""
+    budget = budget or Budget.of(tensors)
     readers: dict[str, int] = {}
     for name in [name for node in program.nodes for name in node.inputs] + list(program.outputs):
         readers[name] = readers.get(name, 0) + 1
     run: list[tuple[Node, Stage | None]] = []
     for node in program.nodes:
-        stage = stage_of(node, tensors) if node.inputs and node.inputs[0] not in tensors else None
+        able = node.inputs and node.inputs[0] not in tensors and budget.takes(node, tensors)
+        stage = stage_of(node, tensors) if able else None
         follows = run and run[-1][1] is not None and node.inputs and run[-1][0].output == node.inputs[0]
         if run and (stage is None or not follows or readers[node.inputs[0]] > 1):
             yield run
@@ -179,16 +211,19 @@ def chains(program: Program, tensors: Mapping[str, Array]) -> Iterator[list[tupl
         yield run
 
 
-def _steps(program: Program, tensors: Mapping[str, Array], *, compiled: bool) -> Iterator[Step]:
-    for run in chains(program, tensors) if compiled else ([(node, None)] for node in program.nodes):
+def _steps(program: Program, tensors: Mapping[str, Array], budget: Budget) -> Iterator[Step]:
+    if not budget.numbers:
+        yield from map(step_of, program.nodes)
+        return
+    for run in chains(program, tensors, budget):
         stages = [stage for _, stage in run if stage is not None]
         chain = _rows(stages) if stages else None
-        first, last = run[0][0], run[-1][0]
         if chain is not None:
-            yield Step("a chain of layers", (first.inputs[0],), last.output, chain)
+            yield Step("a chain of layers", (run[0][0].inputs[0],), run[-1][0].output, chain)
             continue
         for node, _ in run:
-            convolution = sparse_convolution(node, tensors) if compiled and node.op == "conv" else None
+            sparse = node.op == "conv" and budget.takes(node, tensors)
+            convolution = sparse_convolution(node, tensors) if sparse else None
             if convolution is not None:
                 yield Step("conv", (node.inputs[0],), node.output, convolution)
             else:
@@ -212,7 +247,7 @@ def _rows(stages: list[Stage]) -> Callable[[Array], Array] | None:
     return call
 
 
-def _whole_chain(program: Program, tensors: Mapping[str, Array]) -> Callable[[ArrayLike], Any] | None:
+def _whole_chain(program: Program, tensors: Mapping[str, Array], budget: Budget) -> Callable[[ArrayLike], Any] | None:
     """The whole program as one call, if it is a chain from its only input (perhaps flattened) to its only output."""
     if len(program.inputs) != 1 or len(program.outputs) != 1 or program.inputs[0].dtype != "float32":
         return None
@@ -224,7 +259,8 @@ def _whole_chain(program: Program, tensors: Mapping[str, Array]) -> Callable[[Ar
         name = nodes.pop(0).output
     stages = []
     for node in nodes:
-        stage = stage_of(node, tensors) if node.inputs[:1] == (name,) else None
+        able = node.inputs[:1] == (name,) and budget.takes(node, tensors)
+        stage = stage_of(node, tensors) if able else None
         if stage is None or name in node.inputs[1:]:
             return None
         stages.append(stage)
@@ -246,7 +282,8 @@ class Pack:
         kinds: Mapping[str, str] | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        self.networks = {name: Network(program, tensors) for name, program in programs.items()}
+        budget = Budget.of(tensors)
+        self.networks = {name: Network(program, tensors, budget=budget) for name, program in programs.items()}
         self.settings = dict(settings or {})
         self.masks = dict(masks or {})
         self.kinds = dict(kinds or {})

@@ -55,6 +55,30 @@ def _slice(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
     )
 
 
+def _put_slice(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
+    """What writing into a part of a value becomes: a new value with that part."""
+    axis = a.dim
+    if a.name == "select_scatter":
+        place = a.index % int(shown.shape[axis])
+        shape = dimensions(shown.shape)
+        shape[axis] = 1
+        part = recorder.emit("reshape", a.src, shape=shape)
+        return recorder.emit("put_slice", a.self, part, axis=axis, start=place, stop=place + 1, step=1)
+    start, stop = a.start or 0, a.end
+    if not isinstance(start, int) or not isinstance(stop, (int, type(None))):
+        raise UserError("a slice that depends on the number of samples", "fixed bounds")
+    stop = None if stop is None or stop >= 2**62 else stop
+    if start == 0 and stop is None and a.step == 1:
+        return a.src  # all of it is overwritten
+    return recorder.emit("put_slice", a.self, a.src, axis=axis, start=start, stop=stop, step=a.step)
+
+
+def _copy(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
+    if a.name == "fill":
+        return recorder.emit("full", shape=dimensions(shown.shape), value=number(a.value), dtype=_dtype(shown))
+    return recorder.emit("expand", recorder.promoted(a.src, shown), shape=dimensions(shown.shape))
+
+
 def _split(recorder: Recorder, a: SimpleNamespace, shown: Any) -> tuple[str, ...]:
     start, parts = 0, []
     for part in shown:
@@ -174,6 +198,7 @@ SHAPES: dict[str, Converter] = {
     **dict.fromkeys(("permute", "transpose", "t"), _permute), "slice": _slice, "select": _select,
     **dict.fromkeys(("split", "split_with_sizes", "chunk"), _split), "unbind": _unbind, "stack": _stack,
     "cat": lambda recorder, a, shown: recorder.emit("concat", *a.tensors, axis=a.dim),
+    **dict.fromkeys(("slice_scatter", "select_scatter"), _put_slice), **dict.fromkeys(("copy", "fill"), _copy),
     "index": _index, "constant_pad_nd": _pad, "roll": _roll,
     "flip": lambda recorder, a, shown: recorder.emit("flip", a.self, axes=list(a.dims)),
     **{name: _taken(name) for name in ("gather", "index_select", "scatter_add", "index_add")},
