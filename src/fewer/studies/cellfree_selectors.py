@@ -110,7 +110,7 @@ def scaling(scale: str, out: Path, say: Say) -> Result:
                 test_phones=8000,
                 shadowing="spectral",
                 deployment_seed=SEEDS[0],
-            )  # fmt: skip
+            )
         )
         start = time.monotonic()
         batch = 100 if size == 100 else 1000
