@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from toys import Blobs, Control, Fit, Graph, Patches
 
 from fewer.contract import CHECKS, check
 from fewer.core.data import TensorData
 from fewer.core.registry import TASKS, make
 from fewer.core.task import Copy, Nets, Noise, Objective, Task
+from toys import Blobs, Control, Fit, Graph, Patches
 
 # small enough for a test, large enough to mean it
 SMALL: dict[str, tuple[str, ...]] = {"vision": ("network=cnn0",)}

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from toys import Patches
 
 from fewer.core import folder as folders
 from fewer.core.engine import Training
@@ -22,6 +21,7 @@ from fewer.core.folder import Folder, write_whole
 from fewer.core.train import Loop
 from fewer.job import Job, load
 from fewer.prune.pruning import Pruning
+from toys import Patches
 
 
 def job(**options: Any) -> Job:
