@@ -180,3 +180,16 @@ def test_equal_masks_share_one_pattern_and_give_the_mask_back() -> None:
 def test_a_mask_that_is_not_a_boolean_matrix_is_refused() -> None:
     with pytest.raises(UserError, match=r"torch\.bool"):
         Pattern.of(torch.ones(3, 3))
+
+
+def test_shapes_and_types_that_do_not_fit_never_reach_the_kernels() -> None:
+    pattern, values, x, g = example(4, (7, 5), 0.4)
+    for wrong in (x[:, :6], x.float(), x[0]):
+        with pytest.raises(UserError, match="same type"):
+            Mul.apply(values, wrong, pattern, False)
+    for arguments in ((g[:3], x), (g[:, :4], x), (g.float(), x)):
+        with pytest.raises(UserError, match="same type"):
+            Dot.apply(*arguments, pattern)
+    for weights in ((values[:-1], None), (values.float(), None), (values, g[0].float())):
+        with pytest.raises(UserError, match="as the layer was made"):
+            apply_chain(pattern.alone, x, weights)

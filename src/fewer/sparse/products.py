@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 from torch._C import _are_functorch_transforms_active as _under_func
 
+from fewer.core.errors import UserError
 from fewer.sparse.pattern import Chain, Pattern, has_kernels
 
 __all__ = ["Dot", "Mul", "apply_chain", "compose"]
@@ -31,6 +32,7 @@ class Mul(torch.autograd.Function):
 
     @staticmethod
     def forward(values: Tensor, x: Tensor, pattern: Pattern, transposed: bool) -> Tensor:
+        _check(x, pattern.out_features if transposed else pattern.in_features, values, pattern.kept)
         if not has_kernels(x):
             return _torch_multiply(values, x, pattern, transposed)
         values, chain = values.contiguous(), pattern.alone
@@ -71,6 +73,8 @@ class Dot(torch.autograd.Function):
 
     @staticmethod
     def forward(g: Tensor, x: Tensor, pattern: Pattern) -> Tensor:
+        _check(x, pattern.in_features, g, g.shape[0] * pattern.out_features)
+        _check(g, pattern.out_features, x, g.shape[0] * pattern.in_features)
         if not has_kernels(x):
             rows, columns = pattern.positions(x.device)
             return (g.t() @ x)[rows, columns]
@@ -96,6 +100,13 @@ class Dot(torch.autograd.Function):
     def vmap(info: Any, in_dims: tuple[int | None, ...], g: Tensor, x: Tensor, pattern: Pattern) -> tuple[Tensor, int]:
         each_g, each_x = _unbound(info.batch_size, in_dims, g, x)
         return torch.stack([Dot.apply(a, b, pattern) for a, b in zip(each_g, each_x)]), 0
+
+
+def _check(x: Tensor, features: int, other: Tensor, size: int) -> None:
+    """The kernels read by address: what does not fit must not reach them."""
+    if x.dim() != 2 or x.shape[1] != features or other.numel() != size or other.dtype is not x.dtype:
+        given = f"tensors of shapes {tuple(x.shape)} and {tuple(other.shape)}, {x.dtype} and {other.dtype}"
+        raise UserError(given, f"(samples, {features}) and {size} numbers of the same type")
 
 
 def _unbound(size: int, in_dims: tuple[int | None, ...], *tensors: Tensor) -> list[tuple[Tensor, ...]]:
@@ -186,8 +197,12 @@ def apply_chain(chain: Chain, x: Tensor, weights: Weights) -> Tensor:
     """Outputs of (samples, features), by the fastest way that can be differentiated as the caller may need."""
     if not has_kernels(x) or _under_func():
         return compose(chain, x, weights)
-    if not all(w is None or w.is_contiguous() for w in weights):
-        weights = tuple(None if w is None else w.contiguous() for w in weights)
+    for weight, size in zip(weights, chain.sizes):
+        if weight is not None and (weight.numel() != size or weight.dtype is not x.dtype):
+            given = f"weights of shape {tuple(weight.shape)} and {weight.dtype}"
+            raise UserError(given, f"({size},) and {x.dtype}, as the layer was made")
+    if not all(weight is None or weight.is_contiguous() for weight in weights):
+        weights = tuple(None if weight is None else weight.contiguous() for weight in weights)
     if torch.is_grad_enabled() and (x.requires_grad or any(w is not None and w.requires_grad for w in weights)):
         first = weights[0]
         if x.requires_grad and first is not None and first.requires_grad:

@@ -202,7 +202,7 @@ static void *backward_share(void *argument) {
         const size_t third = block_bytes(call, block, chain->widest);
         char *room[2] = {share->scratch + third, share->scratch + 2 * third};
         char *hidden = hidden_at(call, block) + block_bytes(call, block, chain->hidden);
-        char *gradients = share->gradients + chain->weights * call->size;
+        char *gradients = share->gradients ? share->gradients + chain->weights * call->size : NULL;
         Rows gy = entering(call, room[0], block), x = {NULL, 0};
         if (share->gradients) x = input_rows(call, share->scratch, block);
         for (int i = chain->length - 1, turn = 1; i >= 0; i--, turn ^= 1) {
