@@ -57,7 +57,7 @@ def run(quick: bool = False) -> list[Row]:
         key = (case.network, case.hardening)
         if key not in trained:
             trained[key] = _trained(task, case)
-        rows.append(_row(task, trained[key], case, images=200 if quick else 1000, rounds=3 if quick else 5))
+        rows.append(_row(task, trained[key], case, images=200 if quick else 500, rounds=3))
     return rows
 
 
