@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fewer.core.errors import UserError
-from fewer.sparse import container, runtime
+from fewer.sparse import chain, codec, container, runtime
 from fewer.sparse.pack import PackError, decode, load, open_bytes, unpack, write
 from fewer.sparse.program import Input, Node, Program
 
@@ -259,3 +259,16 @@ def test_a_program_that_names_one_tensor_a_thousand_times_is_not_laid_out_a_thou
     monkeypatch.setattr(runtime, "compiled_chain", count)
     load(tmp_path / "a.pack")
     assert 0 < sum(laid_out) <= 8 * weight.size
+
+
+def test_without_the_compiled_code_numpy_gives_the_same_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.pack").write_bytes(seeds(tmp_path)[0])
+    x = np.random.default_rng(0).standard_normal((70, 1, 8, 8)).astype(np.float32)
+    compiled = load(tmp_path / "a.pack").predict(x)
+    monkeypatch.setattr(chain, "_runtime", None)
+    monkeypatch.setattr(codec, "_codec", None)
+    plain = load(tmp_path / "a.pack")
+    assert [step.name for step in plain.networks["net"]._steps][:2] == ["conv", "relu"]
+    assert np.abs(plain.predict(x) - compiled).max() < 1e-6

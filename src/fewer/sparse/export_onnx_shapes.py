@@ -85,6 +85,7 @@ def _scatter_add(g: Graph, n: Node) -> object:
 SHAPES: dict[str, Converter] = {
     "reshape": _shaped("Reshape"), "expand": _shaped("Expand"), "full": _full, "roll": _roll, "flip": _flip,
     "permute": renamed("Transpose", axes="perm"), "concat": renamed("Concat", axis="axis"), "slice": _slice,
-    "select": _select, "put_slice": _put_slice, "pad": _pad, "gather": renamed("GatherElements", axis="axis"), "index": _index,
+    "select": _select, "put_slice": _put_slice,
+    "pad": _pad, "gather": renamed("GatherElements", axis="axis"), "index": _index,
     "index_select": renamed("Gather", axis="axis"), "scatter_add": _scatter_add,
 }  # fmt: skip
