@@ -221,8 +221,8 @@ def test_dense_state_goes_into_a_sparse_network_and_comes_back() -> None:
 
 
 def test_only_layers_that_gain_are_converted() -> None:
-    module = nn.Sequential(nn.Linear(100, 100), nn.ReLU(), nn.Linear(100, 100))
-    masks = {"0.weight": torch.rand(100, 100) < 0.9, "2.weight": torch.rand(100, 100) < 0.1}
+    module = nn.Sequential(nn.Linear(200, 200), nn.ReLU(), nn.Linear(200, 200))
+    masks = {"0.weight": torch.rand(200, 200) < 0.9, "2.weight": torch.rand(200, 200) < 0.1}
     converted = convert(module, masks)
     assert isinstance(converted, SparseSequential)
     assert type(converted[0]) is nn.Linear and isinstance(converted[2], SparseLinear)

@@ -11,7 +11,10 @@ from torch import Tensor, nn
 from fewer.core.errors import UserError
 from fewer.sparse.linear import SparseLinear, SparseSequential
 
-__all__ = ["convert", "densify", "load_dense_", "pays"]
+__all__ = ["BREAK_EVEN", "convert", "densify", "load_dense_", "pays"]
+
+BREAK_EVEN = 0.4  # share kept
+SMALL = 32_768  # weights
 
 _CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
 
@@ -21,10 +24,10 @@ def pays(in_features: int, out_features: int, kept: int) -> bool:
 
     Measured on one AVX-512 core, forward and backward through layers of 300 and 750 units at batches of 100 and
     1,000: break-even at 40 % to 50 % kept, where dense products reach 100 GFLOP/s; slower dense products move it
-    up. Layers of a few thousand weights cost what a call costs, and leaving one dense would break a chain.
+    up. Layers of some ten thousand weights cost what a call costs, and leaving one dense would break a chain.
     """
     weights = in_features * out_features
-    return weights <= 4096 or kept <= 0.4 * weights
+    return weights <= SMALL or kept <= BREAK_EVEN * weights
 
 
 def convert(module: nn.Module, masks: Mapping[str, Tensor]) -> nn.Module:

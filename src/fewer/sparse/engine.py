@@ -20,7 +20,7 @@ from fewer.core.mask import Mask
 from fewer.core.plain import Plain
 from fewer.core.state import Network, State
 from fewer.core.task import Objective
-from fewer.sparse.convert import convert, pays
+from fewer.sparse.convert import BREAK_EVEN, convert
 from fewer.sparse.linear import SparseLinear
 from fewer.sparse.pattern import has_kernels
 
@@ -45,7 +45,7 @@ def worthwhile(engine: Engine) -> bool:
         return False
     mask = engine.state.mask_of(0)
     return any(
-        kept.numel() > 4096 and pays(kept.shape[1], kept.shape[0], int(kept.sum()))
+        kept.numel() > 4096 and int(kept.sum()) <= BREAK_EVEN * kept.numel()
         for name, by_name in mask.items()
         for key, kept in by_name.items()
         if type(engine.modules[name].get_submodule(key.rpartition(".")[0])) is nn.Linear
