@@ -40,7 +40,7 @@ class Settings:
     maps: str = _option("", "file with measured maps or a drive test (.npz or .csv); replaces the simulator")
     deployment_seed: int = _option(0, "seed of positions, maps and phones")
     measured: int = _option(
-        3, "access points a phone measures, master included; 1 to 8, more only to compare with measuring all"
+        3, "access points a phone measures, master included; 1 to 8, more to compare"
     )
     error_db: float = _option(0.0, "standard deviation of the measurement error", "dB")
     quantum_db: float = _option(0.0, "resolution of reports; 3GPP: 1; 0: none", "dB")

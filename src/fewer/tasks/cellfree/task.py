@@ -20,7 +20,7 @@ from fewer.tasks.cellfree.settings import Settings
 from fewer.tasks.cellfree.statistics import figures
 from fewer.tasks.cellfree.survey import Survey, World
 
-__all__ = ["CellFree", "Phones", "Reports", "Settings"]
+__all__ = ["CellFree", "Phones", "Reports", "Settings", "phones_of"]
 
 _PER_BATCH = 2000
 
