@@ -217,7 +217,8 @@ def test_the_lightest_study_puts_every_recipe_into_one_table(
     assert float(audited[0][-1]) <= float(audited[0][6])  # the worst case is never above the clean accuracy
     sizes = {row[1]: [other[3] for other in result.rows if other[1] == row[1]] for row in result.rows}
     assert sizes["features robust"] == sizes["features magnitude"] == sizes["features random"]
-    assert vision_lightest.lightest("quick", tmp_path, quiet).rows == result.rows
+    monkeypatch.setattr(vision_lightest, "where", lambda *_: dataclasses.replace(place, source=""))
+    assert vision_lightest.lightest("quick", tmp_path, quiet).rows == result.rows  # put together without images
 
 
 def test_lottery_rounds_become_a_table_and_a_figure(
@@ -234,6 +235,10 @@ def test_lottery_rounds_become_a_table_and_a_figure(
     assert sum("the first weights beat new ones at" in note for note in result.notes) == 3
     read = vision_lottery.train_tickets("fgsm", "quick", dataclasses.replace(place, source=""))
     assert read == result.details["fgsm"]
+    empty = dataclasses.replace(place, source="", out=tmp_path / "empty")
+    monkeypatch.setattr(vision_lottery, "where", lambda *_: empty)
+    with pytest.raises(UserError, match="no finished lottery"):
+        vision_lottery.tickets("quick", tmp_path, quiet)
 
 
 def test_pieces_are_listed_and_unknown_ones_refused(
@@ -252,6 +257,7 @@ def test_pieces_are_listed_and_unknown_ones_refused(
 
 def test_a_piece_runs_from_the_command_line(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vision_full, "where", lambda *_: place)
+    monkeypatch.setattr(vision_full, "images", lambda scale: place.source)
     monkeypatch.setattr(vision_full, "small_pieces", lambda scale: {"small-3": tiny(prunings=(gradual(0.1, 10),))})
     assert vision_full.main(["small-3", "--seeds", "5", "--out", str(place.out)]) == 0
     assert Folder(place.out / "pieces" / "tiny" / "magnitude-10-seed5").finished

@@ -25,7 +25,7 @@ from fewer.studies.vision_lightest import (
     train_scores,
 )
 from fewer.studies.vision_lottery import TRAININGS, lottery_cost, train_tickets
-from fewer.studies.vision_pieces import Piece, Place, run_piece, where
+from fewer.studies.vision_pieces import Piece, Place, images, run_piece, where
 
 __all__ = ["main", "works"]
 
@@ -118,6 +118,7 @@ def _run(chosen: argparse.Namespace) -> None:
     def say(line: str) -> None:
         print(f"{time.monotonic() - begin:7.1f} s  {line}", flush=True)
 
+    images(chosen.scale)  # a study can be put together without them, a piece cannot be trained
     place = where(chosen.scale, Path(chosen.out), say)
     for name in chosen.pieces:
         found[name][1](place)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from fewer.attack.harden import harden
 from fewer.core.engine import Engine, Training
+from fewer.core.errors import UserError
 from fewer.core.folder import Folder
 from fewer.core.optimizer import Optimizer
 from fewer.prune.lottery import Lottery, lottery
@@ -74,6 +75,8 @@ def tickets(scale: str, out: Path, say: Say) -> Result:
     place = where(scale, out, say)
     found = {kind: train_tickets(kind, scale, place) for kind in TRAININGS}
     found = {kind: rows for kind, rows in found.items() if rows}
+    if not found:
+        raise UserError(f"no finished lottery in {out}", "rounds to read, or images to train with", "set FEWER_MNIST")
     table = [
         [kind, number, f"{100 * _mean(rows, number, 'reset', 'share'):.2f}"]
         + [_cell(rows, number, start) for start in STARTS]
