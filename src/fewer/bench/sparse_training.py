@@ -195,9 +195,9 @@ class Group:
             self.flat.mul_(self.mask)
 
     def bytes(self) -> int:
-        """Weights, gradients and optimiser state, and the mask."""
-        tensors = [self.flat, self.gradient, self.mean, self.square, self.mask]
-        return sum(t.numel() * t.element_size() for t in tensors if t is not None)
+        """Weights, gradients and optimiser state."""
+        tensors = [self.flat, self.gradient, self.mean, self.square]
+        return sum(t.numel() * t.element_size() for t in tensors)
 
 
 class Learner:
@@ -224,11 +224,12 @@ class Learner:
         for slow, fast in self.copies:
             slow.lerp_(fast, 0.005)
 
-    def bytes(self) -> int:
-        """Weights, gradients, optimiser state, masks or positions; slow copies share the positions."""
+    def bytes(self) -> tuple[int, int]:
+        """Weights, gradients and optimiser state; and the masks or positions, which slow copies share."""
         layers = [m for net in self.nets.values() for m in net.modules() if isinstance(m, SparseLinear)]
-        positions = {id(layer.pattern): layer.pattern.index_bytes for layer in layers}
-        return sum(group.bytes() for group in self.groups.values()) + sum(positions.values())
+        where = sum({id(layer.pattern): layer.pattern.index_bytes for layer in layers}.values())
+        where += sum(group.mask.numel() for group in self.groups.values() if group.mask is not None)
+        return sum(group.bytes() for group in self.groups.values()), where
 
 
 def run(quick: bool = False) -> list[Row]:
@@ -255,6 +256,10 @@ def _rows(rounds: int) -> list[Row]:
         what_row = f"{what} training, 95 % sparse, batch {BATCH}"
         rows.append(Row(what_row, speed["ours"], speed["theirs"], "updates/s", ratio, MASKED, required))
         if objectives == 3:
-            ours, theirs = (side.bytes() / 1e6 for side in sides)
-            rows.append(Row("BCQ training memory, positions counted", ours, theirs, "MB", theirs / ours, MASKED, 12.0))
+            (ours, ours_where), (theirs, theirs_where) = (side.bytes() for side in sides)
+            for name, mine, other in (
+                ("BCQ weights, gradients, optimiser state", ours, theirs),
+                ("the same with masks or positions", ours + ours_where, theirs + theirs_where),
+            ):
+                rows.append(Row(name, mine / 1e6, other / 1e6, "MB", other / mine, MASKED, 12.0))
     return rows
