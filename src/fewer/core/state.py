@@ -111,7 +111,8 @@ class State:
             if network.mask is None:
                 network.mask = torch.ones_like(network.weights)
             network.mask[replica] = network.flat(by_parameter, 1.0)
-            network.weights[replica] *= network.mask[replica]
+            # not a product: that would leave -0.0, which is another bit pattern in every file
+            network.weights[replica].masked_fill_(network.mask[replica] == 0, 0.0)
             for by_network in self.moments:
                 for tensor in by_network.get(name, {}).values():
                     tensor[replica] *= network.mask[replica]
