@@ -1,0 +1,56 @@
+"""The README's commands work as printed, and its numbers are those of results/."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fewer.cli import main
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.splitlines()) < 150
+
+
+def test_the_measured_tables_are_those_of_the_results() -> None:
+    script = ROOT / "scripts/readme_tables.py"
+    assert subprocess.run([sys.executable, str(script), "--check"], check=False).returncode == 0
+
+
+def test_every_result_says_its_command_and_its_hardware() -> None:
+    for path in (ROOT / "results").glob("*.json"):
+        record = json.loads(path.read_text())
+        assert record["command"].startswith("fewer "), path.name
+        assert record["hardware_in_words"], path.name
+
+
+def commands(heading: str) -> list[str]:
+    part = README.split(f"## {heading}", 1)[1].split("\n## ", 1)[0]
+    return [line for block in re.findall(r"```sh\n(.*?)```", part, re.S) for line in block.strip().splitlines()]
+
+
+def test_the_two_commands_are_make_targets() -> None:
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.M)
+    assert {line.split()[1] for line in commands("Two commands")} == {"demo", "test"} <= set(targets)
+
+
+def test_the_five_commands_work_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    printed = commands("Five commands")
+    assert len(printed) == 5
+    for line in printed:
+        words = shlex.split(line)
+        assert words[0] == "fewer"
+        short = ["--steps", "20"] if words[1] == "train" else []
+        assert main([*words[1:], *short]) == 0, line
+    assert (tmp_path / "snip95.c").exists()
+    assert (tmp_path / "report.html").stat().st_size > 10_000
