@@ -225,3 +225,9 @@ def test_a_ramp_without_a_number_of_steps_and_trades_without_classes_are_refused
         harden(Regression(), "pgd:0.3")
     with pytest.raises(UserError, match="labels, logits"):
         harden(Regression(), "trades:0.3,ramp=0")
+
+
+def test_before_the_first_step_the_ramp_gives_the_whole_budget_so_that_pruning_scores_attacked_inputs() -> None:
+    recipe = parse_harden("pgd:0.3,ramp=0.5")
+    shares = [float(ramped(recipe, 100, Stream(torch.tensor(0), torch.tensor(step)))) for step in (-1, 0, 25, 50, 99)]
+    assert shares == [1.0, 0.0, 0.5, 1.0, 1.0]

@@ -64,10 +64,14 @@ def harden(task: Kind, recipe: Hardening | str, *, total: int | None = None) -> 
 
 
 def ramped(settings: Hardening, total: int, noise: Noise) -> Budget:
-    """Share of the budget at this step: a straight line from 0 to 1 over the first `ramp` of the training."""
+    """Share of the budget at this step: a straight line from 0 to 1 over the first `ramp` of the training.
+
+    Before the first step, where pruning scores weights (step -1), it is the whole budget.
+    """
     if settings.ramp == 0:
         return 1.0
-    return (noise.step.to(torch.float64) / (settings.ramp * total)).clamp(max=1.0)
+    step = noise.step.to(torch.float64)
+    return torch.where(step < 0, 1.0, (step / (settings.ramp * total)).clamp(max=1.0))
 
 
 def _hardened(task: Task[Any], loss: Loss, settings: Hardening, total: int) -> Loss:
