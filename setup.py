@@ -10,6 +10,7 @@ extensions = [
     Extension(
         f"fewer.sparse._{source.stem}",
         [str(source)],
+        depends=[str(header) for header in sorted(kernels.glob("*.h"))],
         include_dirs=[numpy.get_include(), str(kernels)],
         extra_compile_args=["-O3", "-std=c11", "-fno-math-errno", "-pthread"],
         extra_link_args=["-pthread"],
