@@ -46,7 +46,8 @@ class Local(nn.Module):
         self.first = nn.Linear(self.products + self.traits + reports + around, width)
         self.hidden = nn.Linear(width, width)
         self.leave = nn.Linear(width, candidates)
-        self.slope = nn.Linear(width, candidates)
+        self.slope = nn.Linear(width, 1)  # how sure of the place, common to all candidates
+        self.sureness = nn.Parameter(torch.zeros(candidates))
         nn.init.normal_(self.own.weight, std=0.5)
 
     def forward(self, reports: Tensor, around: Tensor, master: Tensor, gaps: bool = False) -> Tensor:
@@ -55,7 +56,9 @@ class Local(nn.Module):
         h = torch.cat([self.enter(reports) * factors, traits, reports, around], dim=1)
         h = functional.relu(self.hidden(functional.relu(self.first(h))))
         logit = self.leave(h)
-        return torch.stack([logit, self.slope(h).clamp(-4.0, 3.0)], dim=2) if gaps else logit
+        if not gaps:
+            return logit
+        return torch.stack([logit, (self.slope(h) + self.sureness).clamp(-4.0, 3.0)], dim=2)
 
     @torch.no_grad()
     def at(self, master: int, around: Tensor) -> nn.Sequential:
