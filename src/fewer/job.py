@@ -32,6 +32,7 @@ from fewer.core.task import Task
 from fewer.core.train import Event, Loop, fit, save_results
 from fewer.prune.pruning import Pruning, prune_
 from fewer.prune.schedule import events_for
+from fewer.rounds import run_rounds
 from fewer.sparse.engine import sparse_engine, worthwhile
 
 __all__ = ["ENGINES", "Job", "Trained", "load", "versions"]
@@ -54,6 +55,8 @@ class Job:
     start_from: str | None = None
 
     def __post_init__(self) -> None:
+        if self.start_from is not None and self.prune is not None and self.prune.when == "rounds":
+            raise UserError("rounds from a trained run", "rounds from the first weights", "leave --from out")
         if self.engine not in ENGINES:
             raise UserError(f"engine {self.engine!r}", f"one of {', '.join(ENGINES)}")
         if (
@@ -95,9 +98,10 @@ class Job:
                 raise
 
     def _into(self, folder: Folder, loop: Loop | None) -> list[dict[str, float]]:
+        in_rounds = self.prune is not None and self.prune.when == "rounds"
         if len(self.seeds) == 1:
-            return [self._single(folder, loop)]
-        if self._chosen() == "cohort":
+            return [run_rounds(self, folder) if in_rounds else self._single(folder, loop)]
+        if self._chosen() == "cohort" and not in_rounds:
             return self._cohort(folder, loop)
         figures = [
             figure

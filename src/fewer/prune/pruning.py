@@ -36,7 +36,7 @@ CRITERIA: dict[str, Criterion] = {
     "synflow": synflow,
     "random": random,
 }
-_WHEN = ("start", "gradual", "set", "rigl")
+_WHEN = ("start", "gradual", "set", "rigl", "rounds")
 
 
 def _setting(default: Any, help: str, unit: str = "") -> Any:
@@ -50,7 +50,8 @@ class Pruning:
     method: str = _setting("snip", "magnitude, snip, grasp, synflow or random")
     sparsity: float = _setting(0.9, "removed at the end", "share of weights")
     scope: str = _setting("network", "what is ranked together: global, network, layer (equal densities) or erk")
-    when: str = _setting("start", "start (once, before training), gradual, set or rigl (drop and grow)")
+    when: str = _setting("start", "start (once), gradual, set or rigl (drop and grow) or rounds (lottery tickets)")
+    rate: float = _setting(0.3, "rounds: pruned after each training", "share of the survivors")
     begin: float = _setting(0.2, "gradual: first pruning", "share of the steps")
     end: float = _setting(0.6, "gradual, set, rigl: last change of the mask", "share of the steps")
     every: int = _setting(0, "gradual, set, rigl: steps between changes; 0: a hundredth of the run", "steps")
@@ -74,6 +75,10 @@ class Pruning:
             raise UserError(f"pruning from {self.begin} to {self.end}", "shares with 0 <= begin <= end <= 1")
         if not 0 <= self.layer_quota <= 1 - self.sparsity:
             raise UserError(f"layer_quota {self.layer_quota}", f"at most the density kept, {1 - self.sparsity:.3g}")
+        if not 0 < self.rate < 1:
+            raise UserError(f"rate {self.rate}", "a share between 0 and 1")
+        if self.when == "rounds" and self.method != "magnitude":
+            raise UserError(f"{self.method} in rounds", "magnitude", "lottery tickets are found by magnitude")
         if not 0 <= self.swap <= 1:
             raise UserError(f"swap {self.swap}", "a share from 0 to 1")
         if min(self.batches, self.iterations, self.input_quota, self.every) < 0 or self.samples < 1:
