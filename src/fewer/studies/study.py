@@ -34,6 +34,13 @@ STUDIES: dict[str, tuple[str, str]] = {
     "vision/shrink": ("fewer.studies.vision_shrink:shrinking", "features removed by usefulness, magnitude or chance"),
     "vision/lightest": ("fewer.studies.vision_lightest:lightest", "robust accuracy against kept weights, all recipes"),
     "vision/fig9-12": ("fewer.studies.vision_lottery:tickets", "lottery tickets, normal, FGSM- and PGD-trained"),
+    "cellfree/statistics": ("fewer.studies.cellfree:statistics", "ignored links, power share, closest access points"),
+    "cellfree/fig2": ("fewer.studies.cellfree:fig2", "precision and recall of the paper's network"),
+    "cellfree/fig3": ("fewer.studies.cellfree:fig3", "AUC and average precision of the paper's network"),
+    "cellfree/selectors": ("fewer.studies.cellfree_selectors:selectors", "every selector against what is possible"),
+    "cellfree/ceiling": ("fewer.studies.cellfree_selectors:ceiling", "what n measurements of error s can give at most"),
+    "cellfree/scaling": ("fewer.studies.cellfree_selectors:scaling", "the local model as the network grows"),
+    "cellfree/se": ("fewer.studies.cellfree_efficiency:efficiency", "spectral efficiency of predicted clusters"),
 }
 
 
