@@ -1,4 +1,4 @@
-"""Write the README's "Measured" section from results/: `python scripts/readme_tables.py` (add --check to only compare)."""
+"""Write the README's "Measured" section from results/; with --check only say whether it is current."""
 
 from __future__ import annotations
 
