@@ -62,7 +62,7 @@ def test_every_criterion_and_scope_keeps_exactly_the_stated_share(method: str, s
 def test_what_is_pruned_stays_pruned_when_pruning_goes_on(method: str, make: Any) -> None:
     task, modules = make(), doubled(make())
     mask: Mask = dense(modules)
-    for sparsity in (0.1, 0.2, 0.3, 0.4, 0.5):
+    for sparsity in (0.05, 0.1, 0.15, 0.2, 0.25):  # further, grasp empties the stem, which is refused
         pruning = Pruning(method, sparsity, samples=20, iterations=2)
         found = mask_for(task, modules, pruning, seed=3, before=mask)
         assert within(found, mask), sparsity

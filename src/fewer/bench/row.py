@@ -26,17 +26,20 @@ class Row:
 def interleaved_seconds(
     calls: Mapping[str, Callable[[], object]], *, rounds: int = 9, repeats: int = 1, warmup: int = 2
 ) -> dict[str, float]:
-    """Median seconds of one call of each, taken in turns, so that a noisy neighbour hits all alike."""
+    """Median processor seconds of one call of each, taken in turns.
+
+    Processor time and turns: a busy machine makes everybody wait, and short calls least, which is no merit of theirs.
+    """
     for call in calls.values():
         for _ in range(warmup):
             call()
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
-            start = time.perf_counter()
+            start = time.process_time()
             for _ in range(repeats):
                 call()
-            seconds[name].append((time.perf_counter() - start) / repeats)
+            seconds[name].append((time.process_time() - start) / repeats)
     return {name: median(values) for name, values in seconds.items()}
 
 

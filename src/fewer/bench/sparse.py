@@ -13,19 +13,17 @@ import itertools
 import shutil
 import subprocess
 import tempfile
-import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fewer.bench.row import Row, table
+from fewer.bench.row import Row, interleaved_seconds, table
 from fewer.sparse import export_c, export_onnx
 from fewer.sparse.pack import load, write
 from fewer.sparse.runtime import Pack
@@ -88,20 +86,6 @@ def trained(sizes: tuple[int, ...], *, steps: int, seed: int = 0) -> Trained:
         for name, mask in masks.items():
             weights[name].mul_(mask)
     return Trained(net.eval(), masks, data[:4000], targets[:4000])
-
-
-def interleaved(calls: Mapping[str, Callable[[], object]], *, rounds: int, repeats: int = 1) -> dict[str, float]:
-    """Median processor seconds of one call of each, taken in turns; a busy machine would favour short calls by the
-    clock on the wall, because they end before they are interrupted."""
-    seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for turn in range(rounds + 1):
-        for name, call in calls.items():
-            start = time.process_time()
-            for _ in range(repeats):
-                call()
-            if turn:  # the first turn warms up
-                seconds[name].append((time.process_time() - start) / repeats)
-    return {name: median(values) for name, values in seconds.items()}
 
 
 def _packed(made: Trained, path: Path, values: str) -> int:
@@ -199,7 +183,7 @@ def _one_sample(made: Trained, pack: Pack, folder: Path, *, quick: bool) -> list
     compiled = None if quick else _compiled(dense, tensor)
     if compiled is not None:
         calls["torch.compile dense"] = lambda: compiled(tensor)
-    seconds = interleaved(calls, rounds=5 if quick else 31, repeats=100)
+    seconds = interleaved_seconds(calls, rounds=5 if quick else 31, repeats=100)
     required = {"torch eager dense": 6.0, "onnxruntime dense": 2.0}
     what = "actor, 1 sample, pack.predict(x)"
     rows = [
@@ -209,7 +193,7 @@ def _one_sample(made: Trained, pack: Pack, folder: Path, *, quick: bool) -> list
     ]
     kernel = _exported(pack, folder, x, made.targets.shape[1])
     if kernel is not None:
-        many = interleaved(
+        many = interleaved_seconds(
             {"c": kernel, "torch": lambda: [dense(tensor) for _ in range(100)]}, rounds=5 if quick else 31
         )
         rows.append(
@@ -229,7 +213,7 @@ def _batch(
         "torch CSR": lambda: csr(tensor),
         "onnxruntime dense": lambda: onnx(x),
     }
-    seconds = interleaved(calls, rounds=5 if quick else 31, repeats=10)
+    seconds = interleaved_seconds(calls, rounds=5 if quick else 31, repeats=10)
     return [
         _faster(what, seconds["ours"], value, name, required if name == "torch eager dense" else None)
         for name, value in seconds.items()
