@@ -52,7 +52,7 @@ class Local(nn.Module):
 
     def forward(self, reports: Tensor, around: Tensor, master: Tensor, gaps: bool = False) -> Tensor:
         """(phones, c), or (phones, c, 2), from standardised reports, surroundings and masters (phones,)."""
-        factors, traits = self.own.weight[master].split((self.products, self.traits), dim=1)
+        factors, traits = self.own.weight.index_select(0, master).split((self.products, self.traits), dim=1)
         h = torch.cat([self.enter(reports) * factors, traits, reports, around], dim=1)
         h = functional.relu(self.hidden(functional.relu(self.first(h))))
         logit = self.leave(h)

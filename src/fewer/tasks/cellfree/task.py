@@ -148,7 +148,8 @@ class CellFree(Task[Phones]):
 
     def _local(self, nets: Nets, inputs: Reports, *, gaps: bool = False) -> Tensor:
         reports = torch.cat([self._standardised(inputs), inputs.reported], dim=1)
-        return nets.net(reports, self.constants["around"][inputs.master], inputs.master, gaps)  # type: ignore[no-any-return]
+        around = self.constants["around"].index_select(0, inputs.master)
+        return nets.net(reports, around, inputs.master, gaps)  # type: ignore[no-any-return]
 
     def _standardised(self, inputs: Reports) -> Tensor:
         return (inputs.rsrp_db - self.standard[0]) / self.standard[1] * inputs.reported

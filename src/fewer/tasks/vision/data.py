@@ -63,9 +63,7 @@ def checked(arrays: Arrays, *, name: str) -> Arrays:
             where = int(np.argmin(np.isfinite(images).reshape(len(images), -1).all(1)))
             raise UserError(f"{name}: NaN or infinity in image {where}", "finite pixels")
         if images.min() < 0 or images.max() > 1:
-            raise UserError(
-                f"{name}: pixels from {images.min()} to {images.max()}", "0 to 1", "divide by the largest"
-            )
+            raise UserError(f"{name}: pixels from {images.min()} to {images.max()}", "0 to 1", "divide by the largest")
     if labels.min() < 0:
         raise UserError(f"{name}: label {labels.min()}", "classes counted from 0")
     return arrays

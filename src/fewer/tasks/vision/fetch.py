@@ -92,9 +92,7 @@ def _matches(content: bytes, name: str) -> bool:
 
 
 def _whole(path: Path) -> bool:
-    return (
-        path.is_file() and path.stat().st_size == CHECKSUMS[path.name][0] and _matches(path.read_bytes(), path.name)
-    )
+    return path.is_file() and path.stat().st_size == CHECKSUMS[path.name][0] and _matches(path.read_bytes(), path.name)
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -88,9 +88,7 @@ def read_npz(path: Path) -> dict[str, Pair]:
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         if isinstance(error, UserError):
             raise
-        raise UserError(
-            f"{path}: {error}", "an npz file of plain arrays", "save it again with numpy.savez"
-        ) from error
+        raise UserError(f"{path}: {error}", "an npz file of plain arrays", "save it again with numpy.savez") from error
     prefixes = {"train": "", "test": "test_"} if "test_images" in found else {"train": ""}
     return {split: _pair(found, prefix, path) for split, prefix in prefixes.items()}
 
