@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from pathlib import Path
 
 from fewer.core.errors import UserError
 
@@ -36,8 +38,11 @@ def run(arguments: argparse.Namespace) -> None:
     """Train, speak, print the figures."""
     import torch
 
+    from fewer.cli.report import members
     from fewer.cli.show import progress, say
     from fewer.core.train import Loop
+    from fewer.job import load
+    from fewer.signs import signs
 
     if arguments.threads is not None:
         if arguments.threads < 1:
@@ -47,6 +52,10 @@ def run(arguments: argparse.Namespace) -> None:
     with progress(job.training.steps, f"train {job.task}", arguments.json) as speak:
         found = job.run(arguments.out, loop=Loop(on_log=speak))
     say({"out": arguments.out, **summary(found)}, arguments.json)
+    if job.harden:
+        for path in members(Path(arguments.out)):
+            for sentence in signs(load(path)):
+                print(f"fewer: {path}: {sentence}", file=sys.stderr)
 
 
 def job_of(arguments: argparse.Namespace):  # type: ignore[no-untyped-def]

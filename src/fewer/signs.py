@@ -1,0 +1,44 @@
+"""Signs that a hardening went wrong although its numbers look good, said when the training ends."""
+
+from __future__ import annotations
+
+import torch
+
+from fewer.attack.audit import Audit, robust
+from fewer.attack.detectors import overfitting, plateau
+from fewer.attack.recipe import parse_harden
+from fewer.core.abilities import Classifier
+from fewer.core.evaluate import predictor
+from fewer.core.folder import Folder
+from fewer.core.nets import NetworkSet
+from fewer.job import Trained
+
+__all__ = ["signs"]
+
+_IMAGES = 200
+
+
+def signs(run: Trained) -> list[str]:
+    """Sentences about a hardened classifier; none if nothing is wrong, or if it was not hardened."""
+    task = run.task
+    if run.job.harden is None or not isinstance(task, Classifier):
+        return []
+    data = task.data("test")
+    batch = data.take(torch.arange(min(_IMAGES, len(data))))
+    answers = predictor(task, run.modules, run.job.seeds[0])(batch)
+    stood = plateau(_losses(run), answers.shape[1], answers)
+    recipe = parse_harden(run.job.harden)
+    attacks = f"fgsm:{recipe.budget:g},norm={recipe.norm:g}+pgd:{recipe.budget:g},steps=20,norm={recipe.norm:g}"
+    report = robust(task, NetworkSet(run.modules, training=False), attacks, Audit(limit=_IMAGES))
+    under = [line.standing if line.alone is None else line.alone for line in report.lines]
+    return [sentence for sentence in (stood, overfitting(*under)) if sentence is not None]
+
+
+def _losses(run: Trained) -> list[float]:
+    """One number a step: each line of the log is the mean of the steps since the one before."""
+    losses: list[float] = []
+    for line in Folder(run.path).lines():
+        value = next((value for name, value in line.items() if name.startswith("loss/")), None)
+        if isinstance(value, float):
+            losses += [value] * (line["step"] - len(losses))
+    return losses
