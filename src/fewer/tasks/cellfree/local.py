@@ -47,15 +47,17 @@ class Local(nn.Module):
         self.hidden = nn.Linear(width, width)
         self.leave = nn.Linear(width, candidates)
         self.slope = nn.Linear(width, 1)  # how sure of the place, common to all candidates
-        self.sureness = nn.Parameter(torch.zeros(candidates))
+        # gaps start with a deviation of 12 dB: surer ones would drown the choice in the first gradients and scores
+        self.sureness = nn.Parameter(torch.full((candidates,), -2.5))
         nn.init.normal_(self.own.weight, std=0.5)
+        nn.init.uniform_(self.first.weight, -(width**-0.5), width**-0.5)  # as the next layer: magnitudes compare
 
     def forward(self, reports: Tensor, around: Tensor, master: Tensor, gaps: bool = False) -> Tensor:
         """(phones, c), or (phones, c, 2), from standardised reports, surroundings and masters (phones,)."""
         factors, traits = self.own.weight.index_select(0, master).split((self.products, self.traits), dim=1)
         h = torch.cat([self.enter(reports) * factors, traits, reports, around], dim=1)
         h = functional.relu(self.hidden(functional.relu(self.first(h))))
-        logit = self.leave(h)
+        logit: Tensor = self.leave(h)
         if not gaps:
             return logit
         return torch.stack([logit, (self.slope(h) + self.sureness).clamp(-4.0, 3.0)], dim=2)
