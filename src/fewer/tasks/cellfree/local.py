@@ -60,7 +60,9 @@ class Local(nn.Module):
         logit: Tensor = self.leave(h)
         if not gaps:
             return logit
-        return torch.stack([logit, (self.slope(h) + self.sureness).clamp(-4.0, 3.0)], dim=2)
+        # a tenth, so that slopes that vary little have weights as large as others and survive pruning by magnitude
+        slope = (0.1 * self.slope(h) + self.sureness).clamp(-4.0, 3.0)
+        return torch.stack([logit, slope], dim=2)
 
     @torch.no_grad()
     def at(self, master: int, around: Tensor) -> nn.Sequential:
