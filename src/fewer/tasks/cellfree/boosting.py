@@ -24,6 +24,8 @@ class Boosting(Selector):
         self.widths_db, self.rounds, self.seed = widths_db, rounds, seed
 
     def learn(self, survey: Survey) -> None:
+        world = self.world
+        self._between = world.deployment.gain_to(world.deployment.access_points, world.clusters.candidates)
         serves = survey.serves(self.world.settings.threshold_db)
         self.particles = Particles.of(survey, np.concatenate([serves, survey.gap_db], axis=1), len(self.world.clusters))
         order, _ = by_master(survey.master, len(self.world.clusters))
@@ -50,7 +52,7 @@ class Boosting(Selector):
         local = np.concatenate([heard[:, :1], heard[:, :1] - heard[:, 1:], positions[master]], axis=1)
         parts = [np.broadcast_to(local[:, None], (len(master), slots - 1, local.shape[1]))]
         parts.append(deployment.displacement_m(positions[master][:, None], positions[members[:, 1:]]))
-        between = deployment.gain_to(positions, clusters.candidates)[master, 1:]
+        between = self._between[master, 1:]
         parts += [
             between[:, :, None],
             np.broadcast_to(np.arange(1.0, slots)[None, :, None], (len(master), slots - 1, 1)),

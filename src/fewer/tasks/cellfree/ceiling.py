@@ -24,9 +24,7 @@ def _deeper(world: World, measured: int) -> World:
     """The same world in which phones measure more of their candidates."""
     order = world.clusters.candidates[:, :measured]
     if not np.array_equal(order[:, : world.clusters.measured.shape[1]], world.clusters.measured[:, :measured]):
-        raise UserError(
-            "learned candidates", "candidates by distance or signal", "set cluster_by=distance"
-        )
+        raise UserError("learned candidates", "candidates by distance or signal", "set cluster_by=distance")
     settings = replace(world.settings, measured=measured)
     return World(settings, world.deployment, Clusters(world.clusters.candidates, order.copy()))
 
@@ -72,7 +70,7 @@ class Ceiling:
         settings, width = self.world.settings, max(_FLOOR_DB, error_db)
         gap, signal = self.particles.value[own], self.particles.signal_db[own]
         serves = (gap[:, 1:] < settings.threshold_db).astype(np.float64)
-        weight = self.particles._weights(own, rsrp_db[None], reported[None], width)[0].astype(np.float64)
+        weight = self.particles.weights(own, rsrp_db[None], reported[None], width)[0].astype(np.float64)
         weight /= weight.sum()
         now = _entropy(weight @ serves)
         random = generator(self.world.deployment.seed, f"next/{master}")

@@ -54,7 +54,7 @@ class Particles:
                 continue
             step = max(1, _PAIRS // int(size))
             for some in (rows[i : i + step] for i in range(0, len(rows), step)):
-                weight = self._weights(own, rsrp_db[some], reported[some], width_db)
+                weight = self.weights(own, rsrp_db[some], reported[some], width_db)
                 if but is not None:
                     weight[np.arange(len(some)), but[some] - own.start] = 0.0
                 total = np.maximum(weight.sum(axis=1, keepdims=True), 1e-30)
@@ -62,7 +62,7 @@ class Particles:
                 spread[some] = total[:, 0] ** 2 / np.maximum((weight**2).sum(axis=1), 1e-30)
         return found, spread
 
-    def _weights(self, own: slice, rsrp_db: Floats, reported: Bools, width_db: float) -> Floats:
+    def weights(self, own: slice, rsrp_db: Floats, reported: Bools, width_db: float) -> Floats:
         """(phones, particles), the best one about 1."""
         distance = np.zeros((len(rsrp_db), own.stop - own.start), dtype=np.float32)
         for column in range(rsrp_db.shape[1]):
