@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import torch
 
+from fewer.core.evaluate import predictor
 from fewer.core.nets import NetworkSet
 from fewer.core.seed import Stream
 from fewer.job import Trained
 from fewer.report.page import words
 from fewer.report.png import data_address, png
 
-__all__ = ["PICTURES", "digits"]
+__all__ = ["PICTURES", "digits", "served"]
 
 _SHOWN = 8
 
@@ -45,4 +48,21 @@ def _image(pixels: np.ndarray[tuple[int, ...], np.dtype[np.float32]], caption: s
     )
 
 
-PICTURES: dict[str, Callable[[Trained, str], str]] = {"vision": digits}
+def served(run: Trained, attack: str) -> str:
+    """A phone on the map, its candidates, who the network lets serve it and who should."""
+    from fewer.tasks.cellfree.picture import draw
+    from fewer.tasks.cellfree.task import CellFree
+    from fewer.tasks.cellfree.trained import Predicting
+
+    task = run.task
+    assert isinstance(task, CellFree)
+    phones = task.world.survey(1, part="test")
+    chosen = Predicting(task, predictor(task, run.modules)).select(int(phones.master[0]), phones.rsrp_db[0])
+    with tempfile.TemporaryDirectory() as folder:
+        draw(f"{folder}/map.png", task.world, phones.phones[0], chosen)
+        picture = Path(folder, "map.png").read_bytes()
+    caption = "Lines lead to the access points that the network chose from its few measurements."
+    return f'<figure><img alt="{caption}" src="{data_address(picture)}"><figcaption>{caption}</figcaption></figure>'
+
+
+PICTURES: dict[str, Callable[[Trained, str], str]] = {"vision": digits, "cellfree": served}
