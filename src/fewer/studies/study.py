@@ -21,7 +21,7 @@ from fewer.core.errors import UserError
 from fewer.core.folder import write_whole
 from fewer.core.settings import nearest
 
-__all__ = ["STUDIES", "Result", "Say", "hardware", "reproduce"]
+__all__ = ["STUDIES", "Result", "Say", "hardware", "in_words", "reproduce"]
 
 Say = Callable[[str], None]
 
@@ -66,6 +66,12 @@ def hardware() -> dict[str, Any]:
     return found
 
 
+def in_words(found: dict[str, Any]) -> str:
+    """As one says it beside a table."""
+    threads = f"{found['threads']} thread{'s' if found['threads'] > 1 else ''}"
+    return f"one {found['gpu']}" if "gpu" in found else f"{found['processor']}, {threads}"
+
+
 def _processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -89,7 +95,7 @@ def reproduce(name: str, scale: str, out: Path, say: Say) -> Result:
     record = {
         "study": name, "scale": scale, **asdict(result),
         "command": f"fewer reproduce {name} --scale {scale}", "seconds": round(time.monotonic() - start, 1),
-        "hardware": hardware(), "versions": versions(),
+        "hardware": hardware(), "hardware_in_words": in_words(hardware()), "versions": versions(),
     }  # fmt: skip
     write_whole(out / f"{name.replace('/', '-')}.json", (json.dumps(record, indent=1) + "\n").encode())
     return result
