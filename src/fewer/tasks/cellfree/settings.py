@@ -39,9 +39,7 @@ class Settings:
     pixel_m: float = _option(5.0, "pixel of the shadow maps", "m")
     maps: str = _option("", "file with measured maps or a drive test (.npz or .csv); replaces the simulator")
     deployment_seed: int = _option(0, "seed of positions, maps and phones")
-    measured: int = _option(
-        3, "access points a phone measures, master included; 1 to 8, more to compare"
-    )
+    measured: int = _option(3, "access points a phone measures, master included; 1 to 8, more to compare")
     error_db: float = _option(0.0, "standard deviation of the measurement error", "dB")
     quantum_db: float = _option(0.0, "resolution of reports; 3GPP: 1; 0: none", "dB")
     missing: float = _option(0.0, "share of reports that do not arrive; the master's always does")
