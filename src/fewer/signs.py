@@ -8,9 +8,10 @@ from fewer.attack.audit import Audit, robust
 from fewer.attack.detectors import overfitting, plateau
 from fewer.attack.recipe import parse_harden
 from fewer.core.abilities import Classifier
-from fewer.core.evaluate import predictor
+from fewer.core.data import convert, place_constants_
 from fewer.core.folder import Folder
 from fewer.core.nets import NetworkSet
+from fewer.core.seed import Stream
 from fewer.job import Trained
 
 __all__ = ["signs"]
@@ -25,11 +26,16 @@ def signs(run: Trained) -> list[str]:
         return []
     data = task.data("test")
     batch = data.take(torch.arange(min(_IMAGES, len(data))))
-    answers = predictor(task, run.modules, run.job.seeds[0])(batch)
-    stood = plateau(_losses(run), answers.shape[1], answers)
+    nets = NetworkSet(run.modules, training=False)
+    like = next(next(iter(run.modules.values())).parameters())
+    place_constants_(task, like.device, like.dtype)
+    batch = convert(batch, like.device, like.dtype)
+    with torch.no_grad():
+        scores = task.logits(nets, task.inputs(batch), Stream(torch.tensor(0), torch.tensor(0), like.dtype))
+    stood = plateau(_losses(run), scores.shape[1], scores)
     recipe = parse_harden(run.job.harden)
     attacks = f"fgsm:{recipe.budget:g},norm={recipe.norm:g}+pgd:{recipe.budget:g},steps=20,norm={recipe.norm:g}"
-    report = robust(task, NetworkSet(run.modules, training=False), attacks, Audit(limit=_IMAGES))
+    report = robust(task, nets, attacks, Audit(limit=_IMAGES))
     under = [line.standing if line.alone is None else line.alone for line in report.lines]
     return [sentence for sentence in (stood, overfitting(*under)) if sentence is not None]
 

@@ -132,6 +132,10 @@ class CellFree(Task[Phones]):
         """Cross entropy over the candidates, without the master."""
         return self._entropy(self._link_logits(nets, self.inputs(batch)), batch.gap_db[:, 1:]).mean(dim=1)
 
+    def majority(self, predictions: Tensor) -> Tensor:
+        """The share of members that let each candidate serve; a tie serves."""
+        return (predictions >= 0.5).to(predictions).mean(0)
+
     def logits(self, nets: Nets, inputs: Reports, noise: Noise) -> Tensor:
         """(phones, c): scores of the candidates, master left out, as a choice of the next access point."""
         return self._link_logits(nets, inputs)
