@@ -6,18 +6,18 @@ not wait for Python. A replica's numbers do not depend on who else is in the coh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.func import vmap
 
 from fewer.core.data import TensorData
-from fewer.core.engine import Engine, Training
+from fewer.core.engine import Engine
 from fewer.core.nets import NetworkSet
 from fewer.core.seed import Stream
-from fewer.core.task import Objective, Task
+from fewer.core.task import Objective
 
 __all__ = ["Cohort"]
 
@@ -28,18 +28,20 @@ _WARMUP = 3  # eager steps before capture, so that lazy initialisation and cuDNN
 class Cohort(Engine):
     """Construct with one seed per replica; give each its mask through `state.mask_`."""
 
-    def __init__(
-        self,
-        task: Task[Any],
-        training: Training,
-        seeds: Sequence[int],
-        *,
-        modules: Sequence[Mapping[str, nn.Module]] | None = None,
-    ) -> None:
-        super().__init__(task, training, seeds, modules=modules)
-        self.turns = [part.every for part in self.objectives] + [part.every for part in self.copies.values()]
-        self.graphs: dict[Case, torch.cuda.CUDAGraph] = {}
-        self.warm: dict[Case, int] = {}
+    @cached_property
+    def turns(self) -> list[int]:
+        """How often each objective and each target copy takes its turn."""
+        return [part.every for part in self.objectives] + [part.every for part in self.copies.values()]
+
+    @cached_property
+    def graphs(self) -> dict[Case, torch.cuda.CUDAGraph]:
+        """Captured steps."""
+        return {}
+
+    @cached_property
+    def warm(self) -> dict[Case, int]:
+        """Eager steps that were taken before a capture."""
+        return {}
 
     def gradients(self, objective: Objective[Any], batch: Any) -> tuple[Tensor, dict[str, Tensor]]:
         networks = self.state.networks
