@@ -15,15 +15,13 @@ help:
 
 install: .venv/installed
 
-# uv is quick; where it cannot be had, pip does the same more slowly
+# uv is quick; where it cannot be had or fails, pip does the same more slowly
 .venv/installed: pyproject.toml setup.py constraints.txt $(wildcard src/fewer/sparse/kernels/*)
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv
 	.venv/bin/python -m pip install -q -c constraints.txt uv || true
-	if .venv/bin/python -m uv --version >/dev/null 2>&1; then \
-	  UV_FIND_LINKS="$$PIP_FIND_LINKS" .venv/bin/python -m uv pip install -q --python .venv/bin/python -c constraints.txt -e '.[dev]'; \
-	else \
-	  .venv/bin/python -m pip install -q -c constraints.txt -e '.[dev]'; \
-	fi
+	UV_FIND_LINKS="$$PIP_FIND_LINKS" UV_SYSTEM_CERTS=1 .venv/bin/python -m uv pip install -q \
+	  --python .venv/bin/python -c constraints.txt -e '.[dev]' \
+	  || .venv/bin/python -m pip install -q -c constraints.txt -e '.[dev]'
 	touch $@
 
 demo: install
