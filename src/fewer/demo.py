@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from fewer.core.engine import Training
-from fewer.core.folder import write_whole
 from fewer.core.optimizer import Optimizer
 from fewer.core.train import Loop
+from fewer.core.whole import write_whole
 from fewer.job import Job, load
 from fewer.packing import pack_run
 from fewer.prune.pruning import Pruning

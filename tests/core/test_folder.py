@@ -14,11 +14,12 @@ import pytest
 import torch
 from torch import nn
 
-from fewer.core import folder as folders
+from fewer.core import whole
 from fewer.core.engine import Training
 from fewer.core.errors import UserError
-from fewer.core.folder import Folder, write_whole
+from fewer.core.folder import Folder
 from fewer.core.train import Loop
+from fewer.core.whole import write_whole
 from fewer.job import Job, load
 from fewer.prune.pruning import Pruning
 from toys import Patches
@@ -193,7 +194,7 @@ def test_a_disk_that_refuses_leaves_the_old_file_whole(
     def fail(handle: int) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(folders.os, "fsync", fail)
+    monkeypatch.setattr(whole.os, "fsync", fail)
     with refused("file", word):
         write_whole(tmp_path / "file", b"better")
     assert (tmp_path / "file").read_bytes() == b"good"
@@ -209,11 +210,11 @@ def test_a_disk_that_fills_up_in_a_training_loses_nothing(tmp_path: Path, monkey
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         real(handle)
 
-    monkeypatch.setattr(folders.os, "fsync", fill)
+    monkeypatch.setattr(whole.os, "fsync", fill)
     with refused("No space left", "nothing that was saved is lost"):
         job().run(out, loop=Loop(log_every=1, save_seconds=0.0))
     saved = Folder(out).read_tensors("state.safetensors")
-    monkeypatch.setattr(folders.os, "fsync", real)
+    monkeypatch.setattr(whole.os, "fsync", real)
     assert int(saved["step"]) >= 1
     job().run(out, loop=Loop(log_every=1))
     job().run(tmp_path / "straight", loop=Loop(log_every=1))

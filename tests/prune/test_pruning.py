@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from dataclasses import replace
 from typing import Any
@@ -15,10 +16,12 @@ from fewer.core.engine import Engine, Training
 from fewer.core.errors import UserError
 from fewer.core.mask import Mask, dense, density, kept, prunable, total
 from fewer.core.plain import Plain
+from fewer.core.seed import Stream
 from fewer.core.train import fit
-from fewer.prune.keep import SCOPES
-from fewer.prune.pruning import CRITERIA, Pruning, layer_keeps, mask_for, prune_
+from fewer.prune.keep import SCOPES, keep
+from fewer.prune.pruning import CRITERIA, Pruning, layer_keeps, mask_for, prune_, samples
 from fewer.prune.schedule import Gradual, events_for
+from fewer.prune.snip import snip
 from toys import Blobs, Control, Fit, Patches, doubled
 
 TRAINING = Training(steps=20, batch=10, precision="float64")
@@ -142,15 +145,19 @@ def test_gradual_pruning_of_a_cohort_equals_that_of_each_alone() -> None:
 
 def test_scores_of_all_networks_are_computed_before_any_is_masked() -> None:
     """With the critic masked first, the actor's score would be that of a masked critic."""
-    task, modules = Control(), doubled(Control())
-    mask = mask_for(task, modules, Pruning("snip", 0.8, samples=20), seed=0)
-    alone = doubled(Control())
-    again = mask_for(task, alone, Pruning("snip", 0.8, samples=20), seed=0)
-    for key, m in mask["actor"].items():
-        assert torch.equal(m, again["actor"][key])
-    for name, module in modules.items():
-        for (key, parameter), (_, other) in zip(module.named_parameters(), alone[name].named_parameters()):
-            assert torch.equal(parameter, other), (name, key)
+    task, modules, pruning = Control(), doubled(Control()), Pruning("snip", 0.8, samples=20)
+    before = copy.deepcopy(modules)
+    found = mask_for(task, modules, pruning, seed=0)
+    like = torch.zeros(0, dtype=torch.float64)
+    batches = samples(task, 0, count=20, of=1, like=like)
+    noise = Stream(torch.tensor(0), torch.tensor(-1), torch.float64)
+    together = keep(snip(task, before, batches, noise), 0.8)["actor"]
+    with torch.no_grad():
+        for key, kept_weights in found["critic"].items():
+            before["critic"].get_parameter(key).mul_(kept_weights)
+    in_turn = keep(snip(task, before, batches, noise), 0.8)["actor"]
+    assert all(torch.equal(found["actor"][key], together[key]) for key in together)
+    assert any(not torch.equal(in_turn[key], together[key]) for key in together), "this could not have told them apart"
 
 
 class Untrained(Fit):

@@ -20,7 +20,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write the page, print its path."""
     from fewer.cli.show import say
-    from fewer.core.folder import write_whole
+    from fewer.core.whole import write_whole
     from fewer.job import load
     from fewer.report.runs import page_of
 

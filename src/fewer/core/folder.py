@@ -10,10 +10,8 @@ state.safetensors     what resuming needs; removed when the run is finished
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import json
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,32 +22,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from fewer.core.errors import UserError
+from fewer.core.whole import refusal, write_whole
 
-__all__ = ["Folder", "write_whole"]
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write to a temporary name, flush to the disk, rename: a kill or a full disk leaves the old file as it was."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise _refusal(error, path) from error
-
-
-def _refusal(error: OSError, path: Path) -> UserError:
-    cures = {
-        errno.ENOSPC: "free some space and run the same command again; nothing that was saved is lost",
-        errno.EROFS: "choose another --out",
-        errno.EACCES: "choose another --out or change its permissions",
-    }
-    cure = cures.get(error.errno or 0, "")
-    return UserError(f"{path}: {error.strerror or error}", "a folder that can be written", cure)
+__all__ = ["Folder"]
 
 
 class Folder:
@@ -69,7 +44,7 @@ class Folder:
             self.path.mkdir(parents=True, exist_ok=True)
             handle = open(self.path / ".lock", "w")  # noqa: SIM115
         except OSError as error:
-            raise _refusal(error, self.path) from error
+            raise refusal(error, self.path) from error
         with handle:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -163,7 +138,7 @@ class Folder:
             with open(self.path / "metrics.jsonl", "a") as file:
                 file.write(json.dumps(line) + "\n")
         except OSError as error:
-            raise _refusal(error, self.path / "metrics.jsonl") from error
+            raise refusal(error, self.path / "metrics.jsonl") from error
 
     def remove(self, name: str) -> None:
         (self.path / name).unlink(missing_ok=True)

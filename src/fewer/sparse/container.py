@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import struct
-import tempfile
 import zlib
-from pathlib import Path
 from typing import Any
 
 from fewer.sparse.program import PackError
 
-__all__ = ["VERSION", "read_sealed", "seal", "write_atomically"]
+__all__ = ["VERSION", "read_sealed", "seal"]
 
 MAGIC = b"\x89fewer\r\n"
 VERSION = 1
@@ -75,22 +72,3 @@ def _header(packed: bytes, unpacked: int) -> dict[str, Any]:
     if len(text) != unpacked or not isinstance(header, dict):
         raise PackError(f"a header of {len(text)} bytes", f"{unpacked} bytes of a JSON object")
     return header
-
-
-def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """All of the file or nothing: written under a temporary name in the same folder, then renamed."""
-    target = Path(path)
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    except OSError as error:
-        raise PackError(f"folder {target.parent} ({error.strerror})", "a folder one can write into") from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fewer.core.errors import UserError
+from fewer.core.whole import write_whole
 from fewer.sparse import export_c_code as code
 from fewer.sparse.chain import Layer, Stage, joined, pruned
-from fewer.sparse.container import write_atomically
 from fewer.sparse.ops import Array
 from fewer.sparse.program import Node
 from fewer.sparse.runtime import Network, Pack, chains, one_sample
@@ -37,7 +37,7 @@ def export(pack: Pack, path: str | os.PathLike[str], name: str, *, network: str 
     if network is not None and network not in pack.networks:
         raise UserError(f"network {network!r}", f"one of {', '.join(pack.networks)}")
     chosen = pack.networks[network] if network is not None else next(iter(pack.networks.values()))
-    write_atomically(path, source(chosen, pack.tensors(), name).encode())
+    write_whole(path, source(chosen, pack.tensors(), name).encode())
 
 
 @dataclass

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fewer.core.errors import UserError
-from fewer.sparse.container import allowed_numbers, read_sealed, seal, write_atomically
+from fewer.core.whole import write_whole
+from fewer.sparse.container import allowed_numbers, read_sealed, seal
 from fewer.sparse.program import PackError, Program
 from fewer.sparse.quantize import Calibration, quantized
 from fewer.sparse.runtime import Pack
@@ -83,7 +84,7 @@ def write(
         raise UserError(
             f"settings that JSON cannot hold ({error})", "numbers, words, lists and dictionaries"
         ) from error
-    write_atomically(path, data)
+    write_whole(path, data)
     return len(data)
 
 

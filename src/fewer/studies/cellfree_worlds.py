@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fewer.core.evaluate import evaluate, predictor
-from fewer.core.folder import write_whole
+from fewer.core.whole import write_whole
 from fewer.studies.study import Say
 from fewer.tasks.cellfree.settings import Settings
 from fewer.tasks.cellfree.survey import World

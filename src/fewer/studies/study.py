@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from fewer.core.errors import UserError
-from fewer.core.folder import write_whole
 from fewer.core.settings import nearest
+from fewer.core.whole import write_whole
 
 __all__ = ["STUDIES", "Result", "Say", "hardware", "in_words", "reproduce"]
 
