@@ -1,39 +1,29 @@
-"""`fewer data`: fetch a task's public data, or look at what you have."""
+"""`fewer data TASK`: fetch, make or look at a task's data; each task's own words are in `data_TASK.py`."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 
 from fewer.core.errors import UserError
+from fewer.core.settings import nearest
+
+TASKS_WITH_DATA = {
+    "vision": "fetch the full MNIST set, or check your own images",
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Arguments."""
-    parser.add_argument("task", help="vision")
-    parser.add_argument("--out", help="vision: folder for the full MNIST set")
-    parser.add_argument("--check", metavar="PATH", help="vision: read this data, say what is in it or what is wrong")
+    """One sub-command a task."""
+    tasks = parser.add_subparsers(dest="task", metavar="TASK")
+    for name, sentence in TASKS_WITH_DATA.items():
+        part = tasks.add_parser(name, help=sentence, description=sentence)
+        part.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for programs")
+        importlib.import_module(f"fewer.cli.data_{name}").add(part)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """One task's own doing."""
-    from fewer.cli.show import say
-
-    if arguments.task != "vision":
-        raise UserError(f"data for {arguments.task!r}", "vision", "other tasks generate their own")
-    if arguments.check:
-        from fewer.core.registry import make
-
-        task = make("vision", [f"data={arguments.check}"])
-        counts = {split: len(task.data(split)) for split in ("train", "validation", "test")}
-        shape, classes = list(getattr(task, "shape", ())), getattr(task, "classes", 0)
-        say({**counts, "shape": shape, "classes": classes}, arguments.json)
-        return
-    if not arguments.out:
-        raise UserError("no --out", "a folder to fetch MNIST into", "fewer data vision --out mnist")
-    from pathlib import Path
-
-    from fewer.tasks.vision.fetch import fetch_mnist
-
-    fetch_mnist(Path(arguments.out))
-    use = f"fewer train vision --set data={arguments.out} --out runs/mnist"
-    say({"out": arguments.out, "use": use}, arguments.json)
+    if arguments.task is None:
+        raise UserError("no task", f"one of {', '.join(TASKS_WITH_DATA)}", nearest("", list(TASKS_WITH_DATA)))
+    importlib.import_module(f"fewer.cli.data_{arguments.task}").run(arguments)
