@@ -125,7 +125,7 @@ def _craft(task: Task[Any], settings: Hardening, total: int) -> Craft:
     start = {"fgsm": "centre", "pgd": settings.start, "trades": "near", "mart": "near"}.get(kind, "uniform")
     steps = 1 if kind in ("fgsm", "fast") else settings.steps
     path = Climb(settings.budget, steps, settings.stride, norm=settings.norm, start=start)
-    bounds, harm = Bounds(attackable), aims.harm(task)
+    bounds, harm = Bounds(attackable), aims.margin(task) if settings.aim == "margin" else aims.harm(task)
     both = aims.logits_and_labels(task, kind) if kind in ("trades", "mart") else None
 
     def craft(nets: Nets, batch: Any, noise: Noise) -> Attack:

@@ -14,20 +14,18 @@ from fewer.attack import aim as aims
 from fewer.attack.aim import Aim
 from fewer.attack.ball import Ball, Bounds, Budget, checked_budget, checked_norm
 from fewer.attack.rounds import Attack, State, begin, climb
+from fewer.attack.starts import STARTS
 from fewer.core.abilities import Attackable, ability
 from fewer.core.errors import UserError
 from fewer.core.nets import NetworkSet
 from fewer.core.task import Task
 
-__all__ = ["STARTS", "Climb", "ascent", "default_step", "pgd"]
-
-STARTS = ("uniform", "near", "centre")
-_NEAR = 1e-3  # TRADES' spread
+__all__ = ["Climb", "ascent", "default_step", "pgd"]
 
 
 @dataclass(frozen=True)
 class Climb:
-    """How far, how often and from where: `start` is anywhere in the ball, near the clean input, or at it."""
+    """How far, how often and from where (a name in `STARTS`)."""
 
     budget: Budget
     steps: int
@@ -62,7 +60,7 @@ def pgd(
 ) -> Attack:
     """x <- project(x + step * steepest(slope)), `steps` times; of several restarts the worst per sample.
 
-    `start` is `uniform` (anywhere in the ball), `near` (TRADES' small normal noise) or `centre` (the clean input).
+    `start` is a name in `fewer.attack.starts.STARTS`: `uniform` is anywhere in the ball, `centre` the clean input.
     Without an aim, the task's own harm is increased.
     """
     attackable = ability(task, Attackable, "PGD")
@@ -74,16 +72,11 @@ def pgd(
 def ascent(task: Attackable, bounds: Bounds, path: Climb, aim: Aim) -> Attack:
     """PGD from its parts, all checked before: what a training step calls with its own budget."""
 
-    def beginning(state: State, restart: int) -> Tensor:
-        name = f"attack/start/{restart}"
-        if path.start == "uniform":
-            return state.ball.random(state.noise, name)
-        return state.ball.near(state.noise, name, _NEAR) if path.start == "near" else state.ball.centre
-
     def rounds(nets: NetworkSet, state: State) -> Generator[State, State, State]:
         step = path.step.to(state.surface.dtype) if isinstance(path.step, Tensor) else path.step
         for restart in range(path.restarts):
-            state = state.noted(state.fooled, x=beginning(state, restart))
+            begun = STARTS[path.start](state.ball, state.noise, f"attack/start/{restart}")
+            state = state.noted(state.fooled, x=begun)
             for _ in range(path.steps):
                 x, ball = state.memory["x"], state.ball
                 slope, _, fooled = climb(aim, nets, task, state, x)

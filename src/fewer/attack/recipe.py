@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fewer.attack.ball import checked_budget, checked_norm
-from fewer.attack.pgd import STARTS
+from fewer.attack.starts import STARTS
 from fewer.attack.text import split_text
 from fewer.core.errors import UserError
 
 __all__ = ["KINDS", "Hardening", "parse_harden"]
 
+AIMS = ("harm", "margin")
 KINDS = ("fast", "fgsm", "free", "mart", "pgd", "trades")
 _NEEDS_CLASSES = ("mart", "trades")
 
@@ -30,7 +31,10 @@ class Hardening:
     norm: float = _setting(math.inf, "inf or 2")
     steps: int = _setting(7, "attack steps (pgd, trades, mart) or replays of a batch (free)")
     step: float | None = _setting(None, "length of an attack step in input units; none: the kind's own share of budget")
-    start: str = _setting("uniform", "where pgd starts: uniform, near or centre")
+    start: str = _setting("uniform", "where pgd starts: uniform, centre, near, corners, blocks, stripes or mixed")
+    aim: str = _setting(
+        "harm", "what pgd increases: the task's own harm, or margin (best wrong score less the label's)"
+    )
     mix: float = _setting(1.0, "share of the attacked loss; the rest is the clean loss (1: attacked only)")
     ramp: float = _setting(0.3, "share of the training during which the budget grows from 0")
     beta: float = _setting(1.0, "weight of the divergence (trades, mart)")
@@ -45,6 +49,8 @@ class Hardening:
             raise UserError(f"hardening with {self.steps} steps", "at least 1")
         if self.start not in STARTS:
             raise UserError(f"hardening start {self.start!r}", f"one of {', '.join(STARTS)}")
+        if self.aim not in AIMS:
+            raise UserError(f"hardening aim {self.aim!r}", f"one of {', '.join(AIMS)}")
         for name, value in (("mix", self.mix), ("ramp", self.ramp)):
             if not 0 <= value <= 1:
                 raise UserError(f"hardening {name} {value}", "a share between 0 and 1")
@@ -73,7 +79,7 @@ _TEXT: dict[str, dict[str, type]] = {
     "fgsm": _OPTIONS,
     "fast": {**_OPTIONS, "step": float},
     "free": {**_OPTIONS, **_STEPS},
-    "pgd": {**_OPTIONS, **_STEPS, "start": str},
+    "pgd": {**_OPTIONS, **_STEPS, "start": str, "aim": str},
     "trades": {**_OPTIONS, **_STEPS, "beta": float},
     "mart": {**_OPTIONS, **_STEPS, "beta": float},
     "paper": {},

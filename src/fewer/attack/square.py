@@ -16,6 +16,7 @@ from fewer.attack import aim as aims
 from fewer.attack.ball import Ball, Bounds, Budget, checked_budget, checked_norm
 from fewer.attack.bumps import as_image, first_bumps, moved_bump, odd_side
 from fewer.attack.rounds import Attack, State, answered, begin
+from fewer.attack.starts import stripes
 from fewer.core.abilities import Attackable, Classifier, ability
 from fewer.core.errors import UserError
 from fewer.core.nets import NetworkSet
@@ -43,7 +44,9 @@ def square(task: Task[Any], budget: Budget, *, queries: int = 5000, norm: float 
     goal = aims.margin(task) if isinstance(task, Classifier) else aims.harm(task)
 
     def rounds(nets: NetworkSet, state: State) -> Generator[State, State, State]:
-        first = _stripes(state) if norm == math.inf else state.ball.centre + first_bumps(state, "attack/square/first")
+        begun = "attack/square/first"
+        ball = state.ball
+        first = stripes(ball, state.noise, begun) if norm == math.inf else ball.centre + first_bumps(state, begun)
         state = yield looked(nets, state, state.ball.project(first))
         for query in range(1, queries):
             share, name = share_at(query, queries), f"attack/square/{query}"
@@ -62,15 +65,6 @@ def square(task: Task[Any], budget: Budget, *, queries: int = 5000, norm: float 
         return state.noted(fooled, answered(state, fooled, x, value), top=top)
 
     return Attack(attackable, begin(attackable, lambda x: Ball.around(x, bounds, budget, norm)), rounds)
-
-
-def _stripes(state: State) -> Tensor:
-    """The first guess: the whole budget up or down, by column."""
-    batch, channels, height, width = as_image(state.surface).shape
-    drawn = state.noise.uniform("attack/square/first", (batch, channels, 1, width))
-    signs = torch.where(drawn < 0.5, -1.0, 1.0).to(state.surface.dtype)
-    offset = signs.expand(-1, channels, height, width).reshape(state.surface.shape)
-    return state.ball.centre + state.ball.budget * offset
 
 
 def _square(state: State, name: str, share: float) -> Tensor:

@@ -15,9 +15,10 @@ from fewer.attack.apgd import apgd, apgd_targeted
 from fewer.attack.ball import checked_budget, checked_norm
 from fewer.attack.fab import fab_targeted
 from fewer.attack.fgsm import fgsm
-from fewer.attack.pgd import STARTS, default_step, pgd
+from fewer.attack.pgd import default_step, pgd
 from fewer.attack.rounds import Attack
 from fewer.attack.square import square
+from fewer.attack.starts import STARTS
 from fewer.attack.text import split_text
 from fewer.core.errors import UserError
 from fewer.core.task import Task
