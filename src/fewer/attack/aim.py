@@ -69,7 +69,7 @@ def margin(task: Task[Any]) -> Aim:
 
     def aim(nets: Nets, batch: Any, noise: Noise) -> tuple[Tensor, Tensor]:
         logits, labels = both(nets, batch, noise)
-        right = F.one_hot(labels, logits.shape[1]).to(torch.bool)
+        right = labels[:, None] == torch.arange(logits.shape[1], device=labels.device)  # one_hot does not vmap
         others = logits.masked_fill(right, -torch.inf).amax(1)
         return others - logits.gather(1, labels[:, None])[:, 0], wrong(logits, labels)
 
