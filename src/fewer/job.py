@@ -157,6 +157,7 @@ class Job:
         steady = self.prune is None or self.prune.when != "gradual"
         if self.engine == "sparse" or (self.engine == "auto" and steady and worthwhile(engine)):
             engine = sparse_engine(engine)
+        engine.begin_()
         fit(engine, folder, events=self.events(), loop=loop)
         return engine
 

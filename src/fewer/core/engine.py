@@ -89,6 +89,13 @@ class Engine(ABC):
     def gradients(self, objective: Objective[Any], batch: Any) -> tuple[Tensor, dict[str, Tensor]]:
         """Losses (replicas,), and for each network it trains the gradient (replicas, weights)."""
 
+    def begin_(self) -> None:
+        """Called once, when the first state is complete: pruned, or restored."""
+
+    def rate(self, index: int, turn: Tensor, total: int) -> Tensor:
+        """The learning rate of an objective's turn: a scalar, or (replicas, 1)."""
+        return optimizer.learning_rate(self.settings[index], turn, total)
+
     def advance(self, steps: int) -> None:
         """That many steps."""
         for _ in range(steps):
@@ -148,7 +155,7 @@ class Engine(ABC):
         settings = self.settings[index]
         turn = torch.div(self.state.step, objective.every, rounding_mode="floor")
         total = -(-self.training.steps // objective.every)
-        rate = optimizer.learning_rate(settings, turn, total)
+        rate = self.rate(index, turn, total)
         masks = {name: self.state.networks[name].mask for name in gradients}
         gradients = {n: g if (mask := masks[n]) is None else g * mask for n, g in gradients.items()}
         if settings.clip:
