@@ -13,7 +13,7 @@ from fewer.core.engine import Engine, Training
 from fewer.core.errors import UserError
 from fewer.core.nets import NetworkSet
 from fewer.core.seed import Stream, torch_seed
-from fewer.core.task import Objective, Task
+from fewer.core.task import Noise, Objective, Task
 
 __all__ = ["RANDOM_LAYERS", "Plain"]
 
@@ -38,6 +38,10 @@ class Plain(Engine):
         parts = [part for module in self.modules.values() for part in module.modules()]
         self.random_layers = any(isinstance(part, RANDOM_LAYERS) for part in parts)
 
+    def noise(self) -> Noise:
+        """What this step's losses draw from."""
+        return Stream(self.seeds[0], self.state.step, self.training.dtype)
+
     def gradients(self, objective: Objective[Any], batch: Any) -> tuple[Tensor, dict[str, Tensor]]:
         if self.random_layers:
             # torch's own random layers draw from the global generator: seeding it per step lets a killed run go on
@@ -46,7 +50,7 @@ class Plain(Engine):
             batch = pytree.tree_map(lambda leaf: leaf[0], batch)
         parameters = {name: list(self.modules[name].parameters()) for name in objective.trains}
         leaves = [parameter.requires_grad_(True) for group in parameters.values() for parameter in group]
-        noise = Stream(self.seeds[0], self.state.step, self.training.dtype)
+        noise = self.noise()
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.training.precision == "bfloat16"):
             loss = objective.loss(NetworkSet(self.modules), batch, noise)
         if loss.ndim:
