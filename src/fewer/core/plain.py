@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
+from fewer.core.chance import drawing
 from fewer.core.engine import Engine, Training
 from fewer.core.errors import UserError
 from fewer.core.nets import NetworkSet
@@ -55,7 +56,8 @@ class Plain(Engine):
             loss = objective.loss(NetworkSet(self.modules), batch, noise)
         if loss.ndim:
             raise UserError(f"a loss of shape {tuple(loss.shape)}", "a scalar", "take its mean")
-        found = iter(torch.autograd.grad(loss, leaves, materialize_grads=True))
+        with drawing(noise):  # a checkpointed forward runs again in here
+            found = iter(torch.autograd.grad(loss, leaves, materialize_grads=True))
         for leaf in leaves:
             leaf.requires_grad_(False)
         flat = {name: torch.cat([next(found).reshape(-1) for _ in group])[None] for name, group in parameters.items()}

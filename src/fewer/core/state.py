@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from fewer.core import optimizer
+from fewer.core.chance import keyed_
 from fewer.core.errors import UserError
 from fewer.core.mask import Mask, prunable
 from fewer.core.seed import torch_seed
@@ -175,7 +176,7 @@ def fresh_modules(task: Task[Any], seed: int) -> dict[str, nn.Module]:
     """The task's networks and copies as that seed makes them; the global random state is left as it was."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(torch_seed(seed, "networks"))
-        modules = task.networks()
+        modules = keyed_(task.networks())
     for name, target in task.copies().items():
         modules[name] = copy.deepcopy(modules[target.of])
     return modules

@@ -13,6 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from torch import Tensor, nn
 
+from fewer.core.chance import draws
 from fewer.core.optimizer import Optimizer
 
 __all__ = ["Batch", "Copy", "Data", "Inputs", "Nets", "Noise", "Objective", "Predict", "Task"]
@@ -46,6 +47,9 @@ class Objective(Generic[Batch]):
     loss: Callable[[Nets, Batch, Noise], Tensor]  # pure but for buffers; no .item(), no branch on a tensor's value
     every: int = 1
     optimizer: Optimizer | None = None  # None: the run's. One state per objective, counting its own steps
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "loss", draws(self.loss))  # dropout reads the loss's noise, whoever calls it
 
 
 @dataclass(frozen=True)
