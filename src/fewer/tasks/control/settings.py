@@ -1,0 +1,125 @@
+"""Every choice of the control task, with its unit; the paper's and the reference implementation's as constructors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from fewer.core.errors import UserError
+
+__all__ = ["PRESETS", "Settings"]
+
+ALGORITHMS = ("bcq", "bc", "plain-bc", "td3bc", "iql")
+POLICIES = ("own", "decoder", "both")
+TWINS = ("own", "copy")
+HARMS = ("distance", "value")
+JUDGES = ("auto", "rollout", "fqe")
+
+
+def _option(default: Any, text: str, unit: str = "") -> Any:
+    return field(default=default, metadata={"help": text, "unit": unit})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The logs, the algorithm that learns from them, and how its policy is judged."""
+
+    environment: str = _option("hopper", "halfcheetah, hopper, walker2d, any Gymnasium id, or none (logs alone)")
+    data: str = _option("", "file of logged steps; empty: the embedded expert's")
+    transitions: int = _option(100_000, "steps that the embedded expert takes")
+    data_seed: int = _option(0, "seed of the embedded expert's roll-outs")
+    algorithm: str = _option("bcq", "one of " + ", ".join(ALGORITHMS))
+    normalise: bool = _option(True, "observations less their mean, over their deviation + 0.001; false: raw")
+    action_bound: float = _option(0.0, "actions lie within plus and minus this; 0: the environment's bounds, else 1")
+    hidden: tuple[int, ...] = _option((400, 300), "hidden widths of actor, critic and value", "units")
+    autoencoder_hidden: tuple[int, ...] = _option((750, 750), "hidden widths of encoder and decoder", "units")
+    latent: int = _option(0, "latent variables; 0: twice the actions")
+    discount: float = _option(0.99, "gamma")
+    target_rate: float = _option(0.005, "tau, how fast target networks follow")
+    twin: str = _option("own", "second critic: own first weights, or copy of the first critic (they stay equal)")
+    perturbation: float = _option(
+        0.05, "phi, largest change of a candidate action by bcq's actor", "half the action range"
+    )
+    pessimism: float = _option(0.75, "lambda, weight of the smaller of two values in bcq's target")
+    divergence: float = _option(0.5, "weight of the divergence in the autoencoder's loss")
+    target_samples: int = _option(10, "candidate actions in bcq's target")
+    candidates: int = _option(10, "candidate actions when bcq acts; the reference takes 100")
+    sampled: bool = _option(False, "bc draws its latent variable (as the paper's code) instead of taking 0")
+    policy: str = _option("own", "who acts for bcq: own, decoder (bc at the same price), or both side by side")
+    behaviour_weight: float = _option(2.5, "td3bc's alpha: value against imitation")
+    expectile: float = _option(0.7, "iql's expectile of the value")
+    temperature: float = _option(3.0, "iql's beta: weight of advantages in its policy")
+    episodes: int = _option(20, "episodes that judge a policy")
+    episode_seed: int = _option(100, "seed of these episodes' starts, the same for every replica")
+    horizon: int = _option(0, "cut episodes after so many steps; 0: the environment's own limit", "steps")
+    judge: str = _option("auto", "rollout, fqe (from logs alone), or auto: rollout where there is an environment")
+    fqe_steps: int = _option(4000, "training steps of fitted Q evaluation")
+    harm: str = _option("distance", "what an attack increases: distance of the action, or value it costs")
+
+    def __post_init__(self) -> None:
+        for name, allowed in (
+            ("algorithm", ALGORITHMS),
+            ("policy", POLICIES),
+            ("twin", TWINS),
+            ("harm", HARMS),
+            ("judge", JUDGES),
+        ):
+            if getattr(self, name) not in allowed:
+                raise UserError(f"{name} {getattr(self, name)!r}", f"one of {', '.join(allowed)}")
+        for name, low, high in _RANGES:
+            value = getattr(self, name)
+            if not math.isfinite(value) or not low <= value <= high:
+                raise UserError(f"{name} {value}", f"a number from {low:g} to {high:g}")
+        for name in ("hidden", "autoencoder_hidden"):
+            widths = getattr(self, name)
+            if not widths or min(widths) < 1:
+                raise UserError(f"{name} {widths}", "at least one width of 1 or more", f"--set {name}=400,300")
+        if self.policy != "own" and self.algorithm != "bcq":
+            raise UserError(f"policy {self.policy} of {self.algorithm}", "own", "only bcq has a decoder beside")
+        if self.harm == "value" and self.algorithm in ("bc", "plain-bc"):
+            raise UserError(f"harm value of {self.algorithm}", "distance", "only algorithms with a critic know values")
+        if self.environment == "none" and self.judge == "rollout":
+            raise UserError("roll-outs without an environment", "an environment or judge=fqe")
+        if self.environment == "none" and not self.data:
+            raise UserError("neither an environment nor data", "a file of logged steps", "--set data=FILE")
+
+    @property
+    def rolls_out(self) -> bool:
+        """Whether a simulator judges; otherwise fitted Q evaluation does."""
+        return self.judge == "rollout" or (self.judge == "auto" and self.environment != "none")
+
+    @classmethod
+    def paper(cls, **changes: Any) -> Settings:
+        """Algorithm 1 to the letter: raw observations, the second critic a copy, a drawn latent variable for BC."""
+        return cls(**{"normalise": False, "twin": "copy", "sampled": True, **changes})
+
+    @classmethod
+    def reference(cls, **changes: Any) -> Settings:
+        """The BCQ authors' own: raw observations, twin critics of their own, 100 candidates."""
+        return cls(**{"normalise": False, "candidates": 100, "sampled": True, **changes})
+
+
+_RANGES = (
+    ("transitions", 1, 10**9),
+    ("data_seed", 0, 2**62),
+    ("action_bound", 0, 1e6),
+    ("latent", 0, 10_000),
+    ("discount", 0, 1),
+    ("target_rate", 0, 1),
+    ("perturbation", 0, 1),
+    ("pessimism", 0, 1),
+    ("divergence", 0, 1e6),
+    ("target_samples", 1, 10_000),
+    ("candidates", 1, 10_000),
+    ("behaviour_weight", 0, 1e6),
+    ("expectile", 0, 1),
+    ("temperature", 0, 1e6),
+    ("episodes", 1, 100_000),
+    ("episode_seed", 0, 2**31),
+    ("horizon", 0, 10**9),
+    ("fqe_steps", 1, 10**9),
+)
+
+PRESETS: dict[str, Callable[..., Settings]] = {"paper": Settings.paper, "reference": Settings.reference}
