@@ -5,6 +5,7 @@ A method that needs one says so with `ability`, which refuses a task that lacks 
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from torch import Tensor
@@ -12,7 +13,7 @@ from torch import Tensor
 from fewer.core.errors import UserError
 from fewer.core.task import Inputs, Nets, Noise, Task
 
-__all__ = ["Attackable", "Classifier", "Featured", "Voting", "ability"]
+__all__ = ["Attackable", "Classifier", "Featured", "Together", "Voting", "ability"]
 
 Ability = TypeVar("Ability")
 
@@ -53,6 +54,14 @@ class Featured(Protocol):
 
     def head(self) -> tuple[str, str]:
         """Network and weight parameter of the last linear layer, such as ("net", "head.weight")."""
+
+
+@runtime_checkable
+class Together(Protocol):
+    """The task judges many replicas at once for less than one by one, as where a simulator steps all episodes."""
+
+    def evaluate_together(self, split: str, replicas: int) -> Generator[Any, Tensor, list[dict[str, float]]]:
+        """As `evaluate`, with a leading axis of replicas on every leaf and on the predictions."""
 
 
 @runtime_checkable

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.func import vmap
 from torch.utils import _pytree as pytree
 
+from fewer.core.abilities import Together
 from fewer.core.data import convert, place_constants_
 from fewer.core.errors import UserError
 from fewer.core.nets import NetworkSet
@@ -55,14 +56,28 @@ def evaluate_cohort(task: Task[Any], state: State, split: str = "test") -> list[
         nets = NetworkSet(modules, weights, training=False)
         return task.predict(nets, task.inputs(batch), Stream(seed, torch.zeros_like(seed), first.dtype))
 
-    def predict(batches: Sequence[Any]) -> Sequence[Tensor]:
+    def predict_stacked(stacked: Any) -> Tensor:
         place_constants_(task, first.device, first.dtype)
-        placed = [convert(batch, first.device, first.dtype) for batch in batches]
-        stacked = pytree.tree_map(lambda *leaves: torch.stack(leaves), *placed)
         with torch.no_grad():
-            return vmap(one)(weights, stacked, seeds).unbind()
+            return vmap(one)(weights, convert(stacked, first.device, first.dtype), seeds)
 
+    def predict(batches: Sequence[Any]) -> Sequence[Tensor]:
+        placed = [convert(batch, first.device, first.dtype) for batch in batches]
+        return predict_stacked(pytree.tree_map(lambda *leaves: torch.stack(leaves), *placed)).unbind()
+
+    if isinstance(task, Together):
+        return _together(task.evaluate_together(split, len(state.seeds)), predict_stacked)
     return answers([task.evaluate(split) for _ in state.seeds], predict)
+
+
+def _together(evaluation: Generator[Any, Tensor, list[dict[str, float]]], predict: Predict) -> list[dict[str, float]]:
+    batch = next(evaluation)
+    while True:
+        try:
+            batch = evaluation.send(predict(batch))
+        except StopIteration as stop:
+            figures: list[dict[str, float]] = stop.value
+            return figures
 
 
 def answers(evaluations: Sequence[Generator[Any, Tensor, dict[str, float]]], predict: Any) -> list[dict[str, float]]:

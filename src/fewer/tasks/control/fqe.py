@@ -82,7 +82,8 @@ class _Valuation(Task[Judged]):
             later = torch.clamp(later, *self._attainable())
             target = (batch.reward + self.discount * batch.alive * later - level) / scale
         error: Tensor = (nets.critic(batch.observation, batch.action) - target).square()
-        return (nets.drawn(batch.episode) * error).mean()
+        loss: Tensor = (nets.drawn(batch.episode) * error).mean()
+        return loss
 
     def _attainable(self) -> tuple[float, float]:
         horizon = 1 / max(1 - self.discount, 1e-6)
@@ -115,7 +116,7 @@ def logged_value(logs: Transitions, discount: float) -> NDArray[np.float64]:
     episode = episode_of(logs)
     first = np.flatnonzero(np.diff(episode, prepend=-1))
     age = np.arange(len(episode)) - first[episode]
-    return np.bincount(episode, np.asarray(logs.reward, dtype=np.float64) * discount**age)
+    return np.bincount(episode, logs.reward * discount**age).astype(np.float64)
 
 
 def fitted_value(
