@@ -20,7 +20,7 @@ from fewer.core.seed import Stream
 from fewer.core.train import fit
 from fewer.prune.keep import SCOPES, keep
 from fewer.prune.pruning import CRITERIA, Pruning, layer_keeps, mask_for, prune_, samples
-from fewer.prune.schedule import Gradual, events_for
+from fewer.prune.schedule import events_for
 from fewer.prune.snip import snip
 from toys import Blobs, Control, Fit, Patches, doubled
 
@@ -134,13 +134,28 @@ def test_replicas_of_a_cohort_are_pruned_as_they_would_be_alone() -> None:
     assert not torch.equal(cohort.state.networks["net"].mask[0], cohort.state.networks["net"].mask[1])  # type: ignore[index]
 
 
-def test_gradual_pruning_of_a_cohort_equals_that_of_each_alone() -> None:
-    pruning = Pruning("magnitude", 0.6, when="gradual", begin=0.1, end=0.7, every=4, samples=20)
-    cohort = Cohort(Fit(), TRAINING, (5, 2))
-    fit(cohort, events=[Gradual([pruning] * 2, TRAINING.steps)])
-    alone = Plain(Fit(), TRAINING, 2)
-    fit(alone, events=[Gradual([pruning], TRAINING.steps)])
-    assert torch.allclose(cohort.state.networks["net"].weights[1], alone.state.networks["net"].weights[0], atol=1e-10)
+def test_a_cohort_of_dense_gradual_and_growing_replicas_trains_each_as_it_would_alone() -> None:
+    common = {"begin": 0.1, "end": 0.7, "every": 4, "samples": 20}
+    prunings = [
+        None,
+        Pruning("magnitude", 0.6, when="gradual", **common),
+        Pruning("random", 0.6, when="rigl", **common),
+        Pruning("snip", 0.6, samples=20),
+        Pruning("magnitude", 0.3, when="gradual", **common),
+    ]
+    cohort = Cohort(Fit(), TRAINING, (5, 2, 3, 4, 6))
+    for replica, pruning in enumerate(prunings):
+        if pruning is not None and pruning.when != "gradual":
+            prune_(cohort, pruning, replica)
+    fit(cohort, events=events_for(prunings, TRAINING.steps))
+    for replica, (pruning, seed) in enumerate(zip(prunings, cohort.state.seeds)):
+        alone = Plain(Fit(), TRAINING, seed)
+        if pruning is not None and pruning.when != "gradual":
+            prune_(alone, pruning)
+        fit(alone, events=events_for([pruning], TRAINING.steps))
+        ours, theirs = cohort.state.networks["net"].weights[replica], alone.state.networks["net"].weights[0]
+        assert torch.allclose(ours, theirs, atol=1e-10), pruning
+        assert bool((theirs == 0).any()) == (pruning is not None)
 
 
 def test_scores_of_all_networks_are_computed_before_any_is_masked() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -27,16 +27,17 @@ def _times(pruning: Pruning, steps: int, begin: float) -> range:
 class Gradual:
     """Zhu and Gupta's cubic: sparsity(t) = s * (1 - (1 - t)^3) between two shares of the run, masks nested."""
 
-    def __init__(self, prunings: Sequence[Pruning], steps: int) -> None:
-        self.prunings = prunings  # one a replica; times are the first one's
-        self.times = _times(prunings[0], steps, prunings[0].begin)
+    def __init__(self, prunings: Mapping[int, Pruning], steps: int) -> None:
+        self.prunings = prunings  # by replica; times are the first one's
+        first = next(iter(prunings.values()))
+        self.times = _times(first, steps, first.begin)
 
     def next(self, step: int) -> int | None:
         return next((time for time in self.times if time >= step), None)
 
     def act(self, engine: Engine) -> None:
         progress = (self.times.index(engine.count) + 1) / len(self.times)
-        for replica, pruning in enumerate(self.prunings):
+        for replica, pruning in self.prunings.items():
             sparsity = pruning.sparsity if progress == 1 else pruning.sparsity * (1 - (1 - progress) ** 3)
             quota = min(pruning.layer_quota, 1 - sparsity)
             prune_(engine, replace(pruning, sparsity=sparsity, layer_quota=quota), replica)
@@ -45,16 +46,16 @@ class Gradual:
 class DropAndGrow:
     """SET (Mocanu 2018) grows at random, RigL (Evci 2020) where the gradient is largest; each layer keeps its count."""
 
-    def __init__(self, prunings: Sequence[Pruning], steps: int) -> None:
-        self.prunings = prunings
-        self.times = _times(prunings[0], steps, 0.0)[1:]
+    def __init__(self, prunings: Mapping[int, Pruning], steps: int) -> None:
+        self.prunings = prunings  # by replica; times are the first one's
+        self.times = _times(next(iter(prunings.values())), steps, 0.0)[1:]
 
     def next(self, step: int) -> int | None:
         return next((time for time in self.times if time >= step), None)
 
     def act(self, engine: Engine) -> None:
         progress = self.times.index(engine.count) / max(len(self.times), 1)
-        for replica, pruning in enumerate(self.prunings):
+        for replica, pruning in self.prunings.items():
             share = pruning.swap * 0.5 * (1 + math.cos(math.pi * progress))
             engine.state.mask_(replica, self._swapped(engine, pruning, replica, share))
 
@@ -96,9 +97,14 @@ def _swap(mask: Tensor, size: Tensor, wish: Tensor, share: float) -> Tensor:
     return flat.view(mask.shape)
 
 
-def events_for(prunings: Sequence[Pruning], steps: int) -> list[Gradual | DropAndGrow]:
-    """What has to happen during training for these settings, one a replica, all of the same kind."""
-    kind = prunings[0].when if prunings else "start"
-    if kind == "gradual":
-        return [Gradual(prunings, steps)]
-    return [DropAndGrow(prunings, steps)] if kind in ("set", "rigl") else []
+def events_for(prunings: Sequence[Pruning | None], steps: int) -> list[Gradual | DropAndGrow]:
+    """What has to happen during training, from one setting a replica; those that change alike share an event."""
+    groups: dict[tuple[type[Gradual | DropAndGrow], float, float, int], dict[int, Pruning]] = {}
+    for replica, pruning in enumerate(prunings):
+        if pruning is not None and pruning.when in _EVENTS:
+            key = (_EVENTS[pruning.when], pruning.begin, pruning.end, pruning.every)
+            groups.setdefault(key, {})[replica] = pruning
+    return [kind(group, steps) for (kind, *_), group in groups.items()]
+
+
+_EVENTS: dict[str, type[Gradual | DropAndGrow]] = {"gradual": Gradual, "set": DropAndGrow, "rigl": DropAndGrow}
