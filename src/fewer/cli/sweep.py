@@ -1,0 +1,86 @@
+"""`fewer sweep`: a grid of trainings, in processes or on a Ray cluster."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+EXAMPLES = """examples:
+  fewer sweep examples/grid.toml --out runs/grid
+  fewer sweep examples/grid.toml --out runs/grid --retry-failed
+  fewer sweep examples/grid.toml --out runs/grid --on ray --address ray://head:10001
+
+a grid file:
+  [base]
+  task = "vision"
+  steps = 300
+  [base.set]
+  network = "cnn0"
+  [axes]
+  prune = ["dense", "snip", "magnitude", "lottery"]
+  sparsity = [0.5, 0.9]
+  seed = "0-4"
+  "optimizer.lr" = [1e-3, 3e-3]
+  [[points]]
+  prune = "magnitude,when=gradual"
+  [[exclude]]
+  prune = "snip"
+  sparsity = 0.5
+  [resources]
+  threads = 1"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Arguments."""
+    parser.epilog, parser.formatter_class = EXAMPLES, argparse.RawDescriptionHelpFormatter
+    parser.add_argument("grid", metavar="GRID.toml", help="base, axes, points, excludes")
+    parser.add_argument("--out", required=True, help="folder; the same command goes on where it was killed")
+    parser.add_argument("--on", default="local", help="local (processes) or ray")
+    parser.add_argument("--address", help="of a Ray cluster; left out: Ray on this machine")
+    parser.add_argument("--processes", type=int, default=0, help="local processes (default: one a core)")
+    parser.add_argument("--retry-failed", action="store_true", help="try again what failed")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Train, show, print the table; exit code 1 if a point failed."""
+    from fewer.cli.show import say
+    from fewer.sweep.grid import read_grid
+    from fewer.sweep.run import Sweep, Where
+    from fewer.sweep.view import watching
+
+    grid = read_grid(arguments.grid)
+    sweep = Sweep(grid, arguments.out, Where(arguments.on, arguments.address, arguments.processes))
+    with watching(len(grid.points), arguments.json) as watch:
+        rows = sweep.run(retry_failed=arguments.retry_failed, watch=watch)
+    failed = [row for row in rows if row["status"] == "failed"]
+    if arguments.json:
+        say({"out": arguments.out, "points": rows}, True)
+    else:
+        print("\n".join(lines_of(rows)))
+        print(f"{len(rows) - len(failed)} of {len(rows)} done; {arguments.out}/table.csv, table.json")
+    if failed:
+        print(
+            f"fewer: {len(failed)} of {len(rows)} points failed, first {failed[0]['point']}: {failed[0]['why']}; "
+            "--retry-failed tries them again",
+            file=sys.stderr,
+        )
+        raise SystemExit(1)
+
+
+def lines_of(rows: list[dict[str, object]]) -> list[str]:
+    """The table in aligned columns: settings, then the first three figures."""
+    settings = list(dict.fromkeys(name for row in rows for name in row["settings"]))  # type: ignore[attr-defined]
+    figures = list(dict.fromkeys(name for row in rows for name in list(row.get("figures", {}))[:3]))  # type: ignore[call-overload]
+    cells = [["point", *settings, *figures, "status"]]
+    for row in rows:
+        shown = [_cell(row["settings"].get(name)) for name in settings]  # type: ignore[attr-defined]
+        shown += [_cell(row.get("figures", {}).get(name)) for name in figures]  # type: ignore[attr-defined]
+        cells.append([str(row["point"]), *shown, str(row["why"] or row["status"])])
+    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
+    return ["  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths)).rstrip() for line in cells]
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,38 @@
+"""Why a point has no figures: one of a few kinds, and one line."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass
+
+from fewer.core.errors import UserError
+
+__all__ = ["Failure", "failure_of"]
+
+KINDS = ("out of memory", "diverged", "user error", "worker died", "error")
+_DIVERGED = "weights that are not finite"  # how the training loop begins its refusal
+_MEMORY = ("out of memory", "can't allocate memory", "cannot allocate memory", "alloc_failed")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """`trace` is where, for what nobody foresaw."""
+
+    kind: str
+    why: str
+    trace: str = ""
+
+    @property
+    def again(self) -> bool:
+        """Whether what was trained so far is worth going on from."""
+        return self.kind in ("out of memory", "worker died")
+
+
+def failure_of(error: BaseException) -> Failure:
+    """What an exception means for a point."""
+    line = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, MemoryError) or any(sign in line.lower() for sign in _MEMORY):
+        return Failure("out of memory", line[:300])
+    if isinstance(error, UserError):
+        return Failure("diverged" if error.given.startswith(_DIVERGED) else "user error", line)
+    return Failure("error", f"{type(error).__name__}: {line[:300]}", "".join(traceback.format_exception(error)))
