@@ -27,6 +27,7 @@ VERBS = {
     "pack": "write a run's kept weights into one small file",
     "run": "predict with a pack",
     "export": "a pack as C or ONNX",
+    "sweep": "a grid of trainings, in processes or on a Ray cluster",
     "reproduce": "tables and figures of the papers",
     "report": "runs as one HTML page",
     "bench": "speed and size against what else one could use, as ratios",
