@@ -1,0 +1,130 @@
+"""Windows of generated weather as a data set in memory: what the task learns from when no files are given."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from fewer.core.data import TensorData
+from fewer.core.errors import UserError
+from fewer.core.task import Data
+from fewer.tasks.nowcast.bands import BANDS
+from fewer.tasks.nowcast.ground import covered, nearest_radar
+from fewer.tasks.nowcast.regimes import CORE, Scene, checked_regions, draw_scene
+from fewer.tasks.nowcast.weather import WET, Weather, checked_size
+from fewer.tasks.nowcast.windows import LEADS, SEEN, Windows
+
+__all__ = ["YEARS", "PackedWindows", "coded", "decoded", "generated", "place_names"]
+
+YEARS = (2019, 2020)
+SPLITS = ("train", "validation", "test", "heldout")
+_STEP, _CODE_OF_WET, _BLIND = 0.035, 55, 255  # codes of rates: 0 dry, 1 to 254 a logarithmic scale, 255 no radar
+_UNPACKED_BYTES = 1 << 30  # up to here windows are kept ready to use
+
+
+def place_names(regions: Sequence[str] = CORE) -> tuple[str, ...]:
+    """What `Windows.place` counts: region-years, as the competition's folders name them."""
+    return tuple(f"{year}/{region}" for region in regions for year in YEARS)
+
+
+def generated(
+    split: str, *, count: int, size: int, seed: int = 0, regions: Sequence[str] = CORE, device: str = "cpu"
+) -> Data[Windows]:
+    """`count` windows spread evenly over the regions and both years; splits and seeds share no weather.
+
+    Window i is the same whatever the count. CUDA is some hundred times faster and draws other weather than a CPU.
+    """
+    if split not in SPLITS:
+        raise UserError(f"split {split!r}", f"one of {', '.join(SPLITS)}")
+    if count < 1:
+        raise UserError(f"{count} windows", "at least one")
+    checked_size(size)
+    places = [(region, year) for region in checked_regions(regions) for year in YEARS]
+    chunk = 32 if torch.device(device).type == "cuda" else 4
+    satellites, codes = [], []
+    for first in range(0, count, chunk):
+        scenes = [
+            draw_scene(*places[index % len(places)], seed=seed, name=f"{split}/{index}")
+            for index in range(first, min(first + chunk, count))
+        ]
+        satellite, code = _packed(scenes, size, device)
+        satellites.append(satellite)
+        codes.append(code)
+    place = torch.arange(count, device=device) % len(places)
+    packed = PackedWindows(torch.cat(satellites), torch.cat(codes), place)
+    ready = 4 * count * size**2 * (SEEN * (len(BANDS) + 1) + 2 * LEADS) <= _UNPACKED_BYTES
+    return TensorData(packed.take(torch.arange(count))) if ready else packed
+
+
+class PackedWindows:
+    """Windows at a third of their size: half-precision images, rates in one byte; a window of 252 pixels is 7.6 MB."""
+
+    in_memory = True
+
+    def __init__(self, satellite: Tensor, codes: Tensor, place: Tensor) -> None:
+        self.satellite = satellite  # (windows, SEEN, bands, size, size), float16, NaN where missing
+        self.codes = codes  # (windows, LEADS, size, size), uint8
+        self.place = place
+
+    def __len__(self) -> int:
+        return len(self.place)
+
+    def take(self, index: Tensor) -> Windows:
+        """In single precision, on the device where they lie."""
+        index = index.to(self.place.device)
+        satellite = self.satellite.index_select(0, index).float()
+        missing = satellite.isnan().any(dim=2)
+        rate, valid = decoded(self.codes.index_select(0, index))
+        return Windows(satellite.nan_to_num(0.0), missing.float(), rate, valid, self.place.index_select(0, index))
+
+
+def coded(rate: Tensor, valid: Tensor) -> Tensor:
+    """Rates in mm/h as bytes, 3.5 % apart; 0.2 mm/h lies on a step, so wet and dry are kept exactly."""
+    steps = torch.floor(torch.log(rate.clamp(min=1e-6) / WET) / _STEP) + _CODE_OF_WET
+    code = torch.where(rate > 0, steps.clamp(1, _BLIND - 1), 0.0)
+    # the logarithm of 0.2 itself may round to either side of its step
+    code = torch.where(rate >= WET, code.clamp(min=_CODE_OF_WET), code.clamp(max=_CODE_OF_WET - 1))
+    return torch.where(valid, code, float(_BLIND)).to(torch.uint8)
+
+
+def decoded(code: Tensor) -> tuple[Tensor, Tensor]:
+    """Rates in mm/h, the middle of each step, and 1 where a radar looked."""
+    levels = WET * torch.exp((torch.arange(256, device=code.device) - _CODE_OF_WET + 0.5) * _STEP)
+    levels[0] = levels[_BLIND] = 0.0
+    return levels[code.long()], (code != _BLIND).float()
+
+
+def _packed(scenes: Sequence[Scene], size: int, device: str) -> tuple[Tensor, Tensor]:
+    """Images and codes of some scenes, with the gaps that real ones have."""
+    frames = Weather(scenes, size=size, device=device).frames(
+        SEEN + LEADS, seen=range(SEEN), measured=range(SEEN, SEEN + LEADS)
+    )
+    mean, deviation = (torch.tensor(part, device=device)[:, None, None] for part in zip(*[band[2:4] for band in BANDS]))
+    satellites, rates = [], []
+    for frame in frames:
+        if frame.satellite is not None:
+            satellites.append(((frame.satellite - mean) / deviation).half())
+        if frame.rate is not None:
+            rates.append(frame.rate)
+    satellite, rate = torch.stack(satellites, dim=1), torch.stack(rates, dim=1)
+    valid = torch.ones_like(rate, dtype=torch.bool)
+    for index, scene in enumerate(scenes):
+        hide_(satellite[index], valid[index], scene)
+    return satellite, coded(rate, valid)
+
+
+def hide_(satellite: Tensor, valid: Tensor, scene: Scene) -> None:
+    """Take away what was not measured: lines of an image, pixels far from any radar, a radar under repair."""
+    size, dice = valid.shape[-1], random.Random(scene.seed ^ 0x47415053)
+    valid &= covered(scene.region, size).to(valid.device)
+    if dice.random() < 0.06:
+        _, which = nearest_radar(scene.region, size)
+        silent = (which == dice.randrange(9)).to(valid.device)
+        first = dice.randrange(len(valid))
+        valid[first : first + dice.randint(1, len(valid))] &= ~silent
+    if dice.random() < 0.03:
+        first, lines = dice.randrange(size), dice.randint(1, size // 4)
+        satellite[dice.randrange(len(satellite)), :, first : first + lines] = float("nan")
