@@ -30,6 +30,7 @@ VERBS = {
     "sweep": "a grid of trainings, in processes or on a Ray cluster",
     "reproduce": "tables and figures of the papers",
     "report": "runs as one HTML page",
+    "serve": "packs and runs behind HTTP, with a page to play with",
     "bench": "speed and size against what else one could use, as ratios",
     "data": "fetch or check a task's data",
     "check": "run the contract suite on your own task class",

@@ -1,0 +1,55 @@
+"""`fewer serve`: packs and runs behind HTTP, with a page to play with."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from fewer.core.errors import UserError
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Arguments."""
+    parser.add_argument("model", nargs="*", help="packs, run folders or names of the zoo; all of the zoo if left out")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen at; any but loopback needs a token")
+    parser.add_argument("--port", type=int, default=8080, help="0: a free one")
+    parser.add_argument("--token", help="what clients must send as a bearer token; better set FEWER_TOKEN")
+    parser.add_argument("--workers", type=int, default=1, help="processes that share the work")
+    parser.add_argument("--seconds", type=float, default=10.0, help="longest wait for a request or its answer")
+    parser.add_argument("--megabytes", type=float, default=8.0, help="largest request")
+    parser.add_argument("--queue", type=int, default=4096, help="samples that may wait for a model; beyond: 503")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Say where it listens, then answer until stopped."""
+    from fewer.cli.show import say
+
+    token = arguments.token or os.environ.get("FEWER_TOKEN") or None
+    if arguments.workers < 1:
+        raise UserError(f"--workers {arguments.workers}", "at least 1")
+    try:
+        from fewer.serve.app import Application
+        from fewer.serve.start import address, bind, checked_host, serve
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] == "fewer":
+            raise
+        raise UserError(f"no {error.name}", "what serving needs", "pip install 'fewer[serve]'") from None
+    from fewer.serve.limits import Limits
+    from fewer.serve.models import open_models
+
+    limits = Limits(
+        body_bytes=int(arguments.megabytes * (1 << 20)), seconds=arguments.seconds, queue_samples=arguments.queue
+    )
+    checked_host(arguments.host, token)
+    models = open_models(arguments.model)
+    application = Application(models, limits=limits, token=token, workers=arguments.workers)
+    listening = bind(arguments.host, arguments.port)
+    where = address(listening)
+    if arguments.json:
+        say({"url": where, "models": [model.name for model in models]}, True)
+    else:
+        say(f"{where}  {', '.join(model.name for model in models)}  (Ctrl-C stops)", False)
+    import sys
+
+    sys.stdout.flush()
+    serve(application, listening, arguments.workers)

@@ -1,0 +1,177 @@
+"""The server's application: pages, descriptions and health by FastAPI, predictions straight through."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response
+from fastapi.staticfiles import StaticFiles
+
+from fewer import __version__
+from fewer.core.errors import UserError
+from fewer.serve.describe import REFUSALS, prediction_paths
+from fewer.serve.limits import Gate, Limits, Refusal
+from fewer.serve.metrics import Metrics
+from fewer.serve.models import Model
+from fewer.serve.predict import Predictions, Receive, Scope, Send, refuse, whole_body
+from fewer.serve.service import Service, services_of
+
+__all__ = ["Application"]
+
+STATIC = Path(__file__).parent / "static"
+_OPEN = ("/healthz", "/static/")  # needs no token: says nothing about models
+_HEADERS = {
+    # pages load nothing from elsewhere and cannot be framed
+    "content-security-policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+}
+
+
+class Application:
+    """An ASGI application around the models; token and limits hold for everything in it."""
+
+    def __init__(
+        self, models: Sequence[Model], *, limits: Limits | None = None, token: str | None = None, workers: int = 1
+    ) -> None:
+        self.limits, self._token = limits or Limits(), token
+        self.services: dict[str, Service] = services_of(models)
+        self.metrics = Metrics(list(self.services), [model.name for model in models], workers)
+        self.predictions = Predictions(self.services, self.limits, self.metrics)
+        self._listed = [model.described() for model in models]
+        self._paths = {f"/v1/{task}/predict": task for task in self.services}
+        self.web = self._built()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Predictions here, all else by FastAPI."""
+        if scope["type"] != "http":
+            await self.web(scope, receive, send)
+            return
+        path = scope["path"]
+        try:
+            if self._token is not None:
+                self._admit(path, scope)
+            task = self._paths.get(path)
+            if task is not None:
+                await self.predictions.answer(task, scope, receive, send)
+                return
+            if scope["method"] not in ("GET", "HEAD"):
+                receive = await self._read(scope, receive)
+        except Refusal as refusal:
+            await refuse(refusal, send)
+            return
+        await self.web(scope, receive, send)
+
+    def _admit(self, path: str, scope: Scope) -> None:
+        page = path == "/" or path.lstrip("/") in self.services
+        if path.startswith(_OPEN) or page:
+            return
+        given = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
+        expected = f"Bearer {self._token}"
+        if not hmac.compare_digest(given.encode(), expected.encode()):
+            reason = "no token, or a wrong one; send Authorization: Bearer TOKEN"
+            raise Refusal(401, reason, (("www-authenticate", "Bearer"),))
+
+    async def _read(self, scope: Scope, receive: Receive) -> Receive:
+        """The whole body, bounded, as something FastAPI can receive."""
+        length = dict(scope["headers"]).get(b"content-length", b"0")
+        if length.isdigit() and int(length) > self.limits.body_bytes:
+            raise Refusal(413, f"{int(length)} bytes; expected at most {self.limits.body_bytes}")
+        body = await whole_body(receive, self.limits)
+        waiting = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def again() -> Any:
+            return waiting.pop() if waiting else await receive()
+
+        return again
+
+    def _built(self) -> FastAPI:
+        @asynccontextmanager
+        async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+            yield
+            self.predictions.close()
+
+        # FastAPI's own pages of documentation load their scripts from elsewhere
+        web = FastAPI(title="fewer", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan,
+                      openapi_url=None)  # fmt: skip
+        web.add_exception_handler(RequestValidationError, _invalid)
+        web.add_exception_handler(Refusal, _refused)
+        web.add_exception_handler(UserError, _mistaken)
+        self._add_routes(web)
+        self._add_pages(web)
+        gate = Gate()
+        for service in self.services.values():
+            router = service.router(gate)
+            if router is not None:
+                web.include_router(router, responses=REFUSALS)
+        return web
+
+    def _add_routes(self, web: FastAPI) -> None:
+        described: dict[str, Any] = {}
+
+        @web.get("/healthz", summary="Whether the server answers")
+        async def health() -> dict[str, str]:
+            return {"status": "ok"}
+
+        @web.get("/v1/models", summary="What is served", responses=REFUSALS)
+        async def models() -> list[dict[str, Any]]:
+            return self._listed
+
+        @web.get("/metrics", summary="Counters in Prometheus' format", response_class=PlainTextResponse)
+        async def metrics() -> Response:
+            self.predictions.note()
+            return Response(self.metrics.text(), media_type="text/plain; version=0.0.4")
+
+        @web.get("/openapi.json", include_in_schema=False)
+        async def openapi() -> dict[str, Any]:
+            if not described:
+                described.update(web.openapi())
+                described["paths"] = {**prediction_paths(self.services), **described["paths"]}
+            return described
+
+    def _add_pages(self, web: FastAPI) -> None:
+        @web.get("/", include_in_schema=False)
+        async def first() -> Response:
+            return FileResponse(STATIC / "index.html", headers=_HEADERS)
+
+        for task, service in self.services.items():
+            if service.page:
+                web.get(f"/{task}", include_in_schema=False)(_page(STATIC / service.page))
+
+        @web.get("/v1/tasks", include_in_schema=False)
+        async def tasks() -> list[dict[str, Any]]:
+            return [{"task": task, "title": s.title, "page": s.page is not None} for task, s in self.services.items()]
+
+        web.mount("/static", StaticFiles(directory=STATIC))
+
+
+def _page(file: Path) -> Any:
+    async def page() -> Response:
+        return FileResponse(file, headers=_HEADERS)
+
+    return page
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refusal)
+    return JSONResponse({"detail": error.reason}, error.status, dict(error.headers))
+
+
+async def _mistaken(request: Request, error: Exception) -> Response:
+    return JSONResponse({"detail": str(error)}, 422)
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    """One line, without echoing what was sent: it may hold what JSON cannot."""
+    assert isinstance(error, RequestValidationError)
+    places = ["".join(f".{part}" for part in fault["loc"][1:]) for fault in error.errors()]
+    faults = [f"body{place}: {fault['msg']}" for place, fault in zip(places, error.errors())]
+    status = 400 if any(fault["type"] == "json_invalid" for fault in error.errors()) else 422
+    return Response(json.dumps({"detail": "; ".join(faults[:5])[:400]}), status, media_type="application/json")

@@ -1,0 +1,228 @@
+"""Cell-free networks, served: a phone's few measurements in, the access points that should serve it out.
+
+The page also asks what a phone at some place would measure and what the ideal choice is; that needs the simulator,
+and so scipy, but neither torch nor the training data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+
+from fewer.core.errors import UserError
+from fewer.core.settings import from_text
+from fewer.serve.bodies import checked, samples_of
+from fewer.serve.limits import Gate, Refusal
+from fewer.serve.models import Model
+from fewer.serve.service import Schema, Service, object_schema
+from fewer.sparse.program import Input
+from fewer.sparse.tensors import Array
+from fewer.tasks.cellfree.settings import Settings
+
+__all__ = ["CellFreeService"]
+
+_PIXELS = 96  # of the map's background, a side
+_TYPES = {int, float, type(None)}
+
+
+class Place(BaseModel):
+    """Where a phone is."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    x_m: float = Field(ge=0, le=1e7, allow_inf_nan=False)
+    y_m: float = Field(ge=0, le=1e7, allow_inf_nan=False)
+    model: str | None = None
+
+
+class CellFreeService(Service):
+    """`{"master": 17, "rsrp_db": [-81.2, -88.0, null]}`: the master first, null for what was not reported."""
+
+    title = "Which access points should serve this phone?"
+    page = "cellfree.html"
+
+    def __init__(self, task: str, models: Sequence[Model]) -> None:
+        super().__init__(task, models)
+        self.worlds = {model.name: _world(model) for model in models}
+
+    def arrays(self, model: Model, fields: Mapping[str, Any]) -> tuple[list[Array], bool]:
+        if fields.keys() != {"master", "rsrp_db"}:
+            raise Refusal(422, f"fields {', '.join(sorted(fields))[:120] or 'none'}; expected master and rsrp_db")
+        master, rsrp = fields["master"], fields["rsrp_db"]
+        single = type(master) is int
+        measured = model.inputs[1].shape[0]
+        rows = [rsrp] if single else rsrp
+        masters = [master] if single else master
+        if not (isinstance(masters, list) and isinstance(rows, list) and len(masters) == len(rows) > 0):
+            raise Refusal(422, "master and rsrp_db; expected one phone, or as many masters as rows of rsrp_db")
+        if set(map(type, masters)) != {int}:
+            raise Refusal(422, "master; expected whole numbers of access points")
+        for row in rows:
+            if not isinstance(row, list) or len(row) != measured or not set(map(type, row)) <= _TYPES:
+                raise Refusal(422, f"rsrp_db; expected {measured} numbers in dB a phone, null for what is missing")
+        try:
+            values = np.array(rows, dtype=np.float64)  # null becomes NaN, and JSON has no other way to write it
+            return self._phones(model, np.array(masters, dtype=np.int64), values), single
+        except OverflowError:
+            raise Refusal(422, "numbers beyond 64 bits") from None
+
+    def npz(self, model: Model, found: Mapping[str, Array]) -> tuple[list[Array], bool]:
+        if found.keys() != {"master", "rsrp_db"}:
+            return super().npz(model, found)
+        master, rsrp = found["master"], np.asarray(found["rsrp_db"], dtype=np.float64)
+        single = master.ndim == 0
+        masters = checked("master", master, Input("master", (), "int64"))
+        shape = (() if single else masters.shape) + model.inputs[1].shape
+        if rsrp.shape != shape:
+            raise Refusal(422, f"rsrp_db of shape {list(rsrp.shape)}; expected {list(shape)}")
+        return self._phones(model, np.atleast_1d(masters), np.atleast_2d(rsrp)), single
+
+    def _phones(self, model: Model, master: Array, rsrp: Array) -> list[Array]:
+        reported = ~np.isnan(rsrp)
+        if not reported[:, 0].all():
+            raise Refusal(422, "rsrp_db without the master's signal, which comes first")
+        # no radio reports beyond this, and float32 holds it
+        if (np.abs(np.where(reported, rsrp, 0.0)) > 1e4).any():
+            raise Refusal(422, "rsrp_db beyond 10,000 dB")
+        given = {
+            "master": master,
+            "rsrp_db": np.where(reported, rsrp, 0.0).astype(np.float32),
+            "reported": reported.astype(np.float32),
+        }
+        return samples_of(given, model.inputs)[0]
+
+    def check(self, model: Model, arrays: Sequence[Array]) -> None:
+        world = self.worlds[model.name]
+        count = len(world.deployment) if not isinstance(world, str) else _count(model)
+        if arrays[0].min() < 0 or arrays[0].max() >= count:
+            raise Refusal(422, f"a master beyond the network; expected 0 to {count - 1}")
+
+    def answer(self, model: Model, arrays: Sequence[Array], output: Array, single: bool) -> dict[str, Any]:
+        phones = [self._phone(model, int(master), row) for master, row in zip(arrays[0], output.tolist())]
+        return phones[0] if single else {"phones": phones}
+
+    def _phone(self, model: Model, master: int, probabilities: list[float]) -> dict[str, Any]:
+        """The master always serves; others from a probability of one half."""
+        world = self.worlds[model.name]
+        said = {"master": master, "probabilities": [round(p, 6) for p in probabilities]}
+        if isinstance(world, str):
+            return said
+        candidates = world.clusters.candidates[master].tolist()
+        chosen = [c for slot, (c, p) in enumerate(zip(candidates, probabilities)) if slot == 0 or p >= 0.5]
+        return {**said, "candidates": candidates, "access_points": chosen}
+
+    def request_schema(self) -> Schema:
+        model = next(iter(self.models.values()))
+        count, measured = _count(model), model.inputs[1].shape[0]
+        master: Schema = {"type": "integer", "minimum": 0, "maximum": count - 1}
+        level: Schema = {"type": ["number", "null"], "minimum": -10_000, "maximum": 10_000}
+        row: Schema = {
+            "type": "array",
+            "prefixItems": [{**level, "type": "number"}],
+            "items": level,
+            "minItems": measured,
+            "maxItems": measured,
+            "description": "signal of the master and of the access points its phones measure, in dB",
+        }
+        many = object_schema(
+            {"master": {"type": "array", "items": master, "minItems": 1}, "rsrp_db": {"type": "array", "items": row}}
+        )
+        return {"oneOf": [object_schema({"master": master, "rsrp_db": row}), many]}
+
+    def answer_schema(self) -> Schema:
+        whole: Schema = {"type": "array", "items": {"type": "integer"}}
+        shares: Schema = {"type": "array", "items": {"type": ["number", "null"]}}
+        fields = {"master": {"type": "integer"}, "probabilities": shares, "candidates": whole, "access_points": whole}
+        phone = object_schema(fields, optional=("candidates", "access_points"))
+        return {"oneOf": [phone, object_schema({"phones": {"type": "array", "items": phone}})]}
+
+    def router(self, gate: Gate) -> APIRouter:
+        router = APIRouter(prefix="/v1/cellfree", tags=["cellfree"])
+
+        @router.get("/map", summary="The area, its access points and how strong the strongest is everywhere")
+        async def area(model: Annotated[str | None, Query(max_length=200)] = None) -> dict[str, Any]:
+            async with gate.entered():
+                return await run_in_threadpool(self.map, model)
+
+        @router.post("/place", summary="What a phone at a place measures, who should serve it, and who ideally would")
+        async def place(place: Place) -> dict[str, Any]:
+            async with gate.entered():
+                return await run_in_threadpool(self.place, place)
+
+        return router
+
+    def map(self, name: str | None) -> dict[str, Any]:
+        """What the page draws before anything is clicked."""
+        model = self.model(name)
+        world = self._known(model)
+        side, points = world.deployment.side_m, world.deployment.access_points
+        centres = (np.arange(_PIXELS) + 0.5) * side / _PIXELS
+        grid = np.stack(np.meshgrid(centres, centres), axis=-1).reshape(-1, 2)  # rows go with y
+        strength = world.deployment.audible(grid)[1].max(axis=1).reshape(_PIXELS, _PIXELS)
+        return {
+            "model": model.name,
+            "side_m": float(side),
+            "threshold_db": float(world.settings.threshold_db),
+            "measured": int(world.settings.measured),
+            "candidates": int(world.settings.candidates),
+            "access_points": np.round(points, 2).tolist(),
+            "strength_db": np.round(strength).astype(int).tolist(),
+        }
+
+    def place(self, place: Place) -> dict[str, Any]:
+        """A phone at a place: reports, choice, truth."""
+        model = self.model(place.model)
+        world = self._known(model)
+        side = world.deployment.side_m
+        if not (0 <= place.x_m <= side and 0 <= place.y_m <= side):
+            raise Refusal(422, f"a place at {place.x_m:g} m, {place.y_m:g} m; expected 0 to {side:g} m")
+        where = np.array([[place.x_m, place.y_m]])
+        survey = world.survey_at(where, np.random.default_rng(round(place.x_m * 1e3) + round(place.y_m * 1e3)))
+        arrays = self._phones(model, survey.master.astype(np.int64), np.where(survey.reported, survey.rsrp_db, np.nan))
+        master = int(survey.master[0])
+        near, gain = world.deployment.audible(where)
+        serves = gain[0].max() - gain[0] < world.settings.threshold_db
+        ideal = near[0][serves][np.argsort(-gain[0][serves], kind="stable")]
+        candidates = world.clusters.candidates[master]
+        return {
+            **self._phone(model, master, model.predict(arrays)[0].tolist()),
+            "measured": world.clusters.measured[master].tolist(),
+            "rsrp_db": [round(float(v), 1) if r else None for v, r in zip(survey.rsrp_db[0], survey.reported[0])],
+            "ideal": ideal.tolist(),
+            "below_master_db": {
+                str(int(a)): round(float(gain[0].max() - world.deployment.gain_to(where, np.array([[a]]))[0, 0]), 1)
+                for a in {*ideal.tolist(), *candidates.tolist()}
+            },
+        }
+
+    def _known(self, model: Model) -> Any:
+        world = self.worlds[model.name]
+        if isinstance(world, str):
+            raise Refusal(404, f"no map of {model.name}: {world}")
+        return world
+
+
+def _world(model: Model) -> Any:
+    """The deployment that the pack's settings describe, or a word on why there is none."""
+    try:
+        from fewer.tasks.cellfree.survey import World
+
+        return World.make(from_text(Settings, [str(word) for word in model.pack.settings.get("settings", [])]))
+    except ModuleNotFoundError as error:
+        return f"{error.name} is not installed; pip install 'fewer[cellfree]'"
+    except UserError as error:
+        return str(error)
+
+
+def _count(model: Model) -> int:
+    """Access points of the network: rows of the table that is looked up by master."""
+    tensors = model.pack.tensors()
+    for network in model.pack.networks.values():
+        for node in network.program.nodes:
+            if node.op == "index_select" and node.inputs[1] == "master" and node.inputs[0] in tensors:
+                return int(tensors[node.inputs[0]].shape[node.attributes["axis"]])
+    return 1 << 31

@@ -1,0 +1,54 @@
+"""The OpenAPI description: what FastAPI knows of its own routes, and the predictions that bypass it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fewer.serve.predict import NPZ
+from fewer.serve.service import Schema, Service, object_schema
+
+__all__ = ["REFUSALS", "prediction_paths"]
+
+_REASON = object_schema({"detail": {"type": "string"}})
+_REFUSED = {
+    400: "a body that cannot be read",
+    401: "no token, or a wrong one",
+    404: "no such model",
+    405: "another method than this",
+    408: "a body that came too slowly",
+    413: "more bytes than allowed",
+    415: "neither JSON nor npz",
+    422: "numbers of a wrong shape, type or range",
+    503: "a full queue; come back after the seconds in Retry-After",
+    504: "no answer in time",
+}
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"description": words, "content": {"application/json": {"schema": _REASON}}}
+    for status, words in _REFUSED.items()
+}
+
+
+def prediction_paths(services: dict[str, Service]) -> dict[str, Any]:
+    """The path of every served task."""
+    return {f"/v1/{task}/predict": {"post": _operation(task, service)} for task, service in services.items()}
+
+
+def _operation(task: str, service: Service) -> Schema:
+    binary: Schema = {"schema": {"type": "string", "format": "binary"}}
+    model: Schema = {"type": "string", "enum": list(service.models), "default": next(iter(service.models))}
+    answered = {"application/json": {"schema": service.answer_schema()}, NPZ[0]: binary}
+    return {
+        "tags": [task],
+        "operationId": f"predict_{task}",
+        "summary": "Predict one sample or a batch",
+        "description": service.__doc__ or "",
+        "parameters": [{"name": "model", "in": "query", "required": False, "schema": model}],
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": service.request_schema()}, NPZ[0]: binary},
+        },
+        "responses": {
+            "200": {"description": "the prediction, in the kind of the request", "content": answered},
+            **{str(status): answer for status, answer in REFUSALS.items()},
+        },
+    }

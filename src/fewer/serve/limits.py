@@ -1,0 +1,58 @@
+"""What a server takes before it says no, and how it says no."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from fewer.core.errors import UserError
+
+__all__ = ["Gate", "Limits", "Refusal"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Every bound of a server; all of them keep memory and waiting bounded whatever arrives."""
+
+    body_bytes: int = field(default=8 << 20, metadata={"help": "largest request", "unit": "bytes"})
+    seconds: float = field(default=10.0, metadata={"help": "longest wait for a request or its answer", "unit": "s"})
+    queue_samples: int = field(default=4096, metadata={"help": "samples that may wait for a model", "unit": "samples"})
+    batch_samples: int = field(default=256, metadata={"help": "samples predicted at once", "unit": "samples"})
+    pending_bytes: int = field(default=64 << 20, metadata={"help": "requests being read, in all", "unit": "bytes"})
+
+    def __post_init__(self) -> None:
+        for name in ("body_bytes", "seconds", "queue_samples", "batch_samples", "pending_bytes"):
+            if not getattr(self, name) > 0:
+                raise UserError(f"{name} {getattr(self, name)}", "more than 0")
+
+
+class Refusal(Exception):
+    """A request that gets no answer but a status and a reason."""
+
+    def __init__(self, status: int, reason: str, headers: tuple[tuple[str, str], ...] = ()) -> None:
+        super().__init__(reason)
+        self.status, self.reason = status, reason
+        # whoever is told to come later is told when
+        self.headers = (*headers, ("retry-after", "1")) if status == 503 else headers
+
+
+class Gate:
+    """So many at once, so many waiting, and 503 for the rest: for work that runs in threads."""
+
+    def __init__(self, at_once: int = 2, waiting: int = 32) -> None:
+        self._free = asyncio.Semaphore(at_once)
+        self._room = at_once + waiting
+
+    @asynccontextmanager
+    async def entered(self) -> AsyncIterator[None]:
+        """Hold a place while the work is done."""
+        if self._room == 0:
+            raise Refusal(503, "too many requests wait; come back in a second")
+        self._room -= 1
+        try:
+            async with self._free:
+                yield
+        finally:
+            self._room += 1

@@ -1,0 +1,100 @@
+"""The models a server holds: packs as they are, runs packed on the way in, so that both predict without torch."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fewer import zoo
+from fewer.core.errors import UserError
+from fewer.core.settings import nearest
+from fewer.sparse.pack import Pack, load
+from fewer.sparse.program import Input
+from fewer.sparse.tensors import Array
+
+__all__ = ["Model", "open_models"]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A pack under a name."""
+
+    name: str
+    task: str
+    pack: Pack
+    size_bytes: int
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """What it has to be given, without the samples' axis."""
+        return next(iter(self.pack.networks.values())).inputs
+
+    def predict(self, arrays: Sequence[Array]) -> Array:
+        """The answer to a batch, samples on axis 0; of several outputs the first."""
+        answer = self.pack.predict(*arrays)
+        return np.asarray(answer[0] if isinstance(answer, tuple) else answer)
+
+    def blank(self, samples: int) -> list[Array]:
+        """A batch of zeros: to warm up and to time."""
+        return [np.zeros((samples, *item.shape), dtype=item.dtype) for item in self.inputs]
+
+    def described(self) -> dict[str, Any]:
+        """As `/v1/models` lists it."""
+        weights = {name: value for name, value in self.pack.tensors().items() if value.dtype == np.float32}
+        return {
+            "name": self.name,
+            "task": self.task,
+            "bytes": self.size_bytes,
+            "weights": int(sum(value.size for value in weights.values())),
+            "kept": int(sum(np.count_nonzero(value) for value in weights.values())),
+            "inputs": {item.name: {"shape": list(item.shape), "dtype": item.dtype} for item in self.inputs},
+            "settings": [str(word) for word in self.pack.settings.get("settings", [])],
+            "hardened": self.pack.settings.get("hardened") or self.pack.settings.get("harden"),
+            "figures": {
+                str(name): float(value)
+                for name, value in dict(self.pack.settings.get("figures") or {}).items()
+                if isinstance(value, int | float) and np.isfinite(value)
+            },
+        }
+
+
+def open_models(places: Sequence[str]) -> list[Model]:
+    """Packs, run folders and names of the zoo; all of the zoo where nothing is named. Equal names get a number."""
+    models: list[Model] = []
+    for place in places or zoo.names():
+        pack, size = _opened(place)
+        stem = Path(place).name.removesuffix(".pack")
+        taken = {model.name for model in models}
+        name = next(n for n in (stem, *(f"{stem}-{count}" for count in range(2, 1000))) if n not in taken)
+        models.append(Model(name, str(pack.settings.get("task", "own")), pack, size))
+    return models
+
+
+def _opened(place: str) -> tuple[Pack, int]:
+    path = Path(place)
+    if path.is_dir():
+        return _packed(path)
+    if not path.exists():
+        if place not in zoo.names():
+            expected = "a pack, a run folder or a name of the zoo"
+            raise UserError(f"{place}, which does not exist", expected, nearest(place, zoo.names()))
+        path = zoo.path(place)
+    return load(path), path.stat().st_size
+
+
+def _packed(run: Path) -> tuple[Pack, int]:
+    """A finished run as the pack that `fewer pack` would write of it; the only place that needs torch."""
+    try:
+        from fewer import job
+        from fewer.packing import pack_run
+    except ModuleNotFoundError as error:
+        raise UserError(f"a run, without {error.name}", "what training needs", "pip install 'fewer[train]'") from None
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "run.pack"
+        size = pack_run(job.load(run), file)
+        return load(file), size

@@ -1,0 +1,166 @@
+"""`POST /v1/{task}/predict`, straight on ASGI: the one endpoint whose speed matters skips routing and dependencies."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+from urllib.parse import parse_qs
+
+import numpy as np
+
+from fewer.core.errors import UserError
+from fewer.serve.bodies import fields_of, read_npz, write_npz
+from fewer.serve.limits import Limits, Refusal
+from fewer.serve.metrics import Metrics
+from fewer.serve.models import Model
+from fewer.serve.queue import Queue, timed
+from fewer.serve.service import Service
+from fewer.sparse.tensors import Array
+
+__all__ = ["NPZ", "Predictions", "Receive", "Scope", "Send", "refuse", "whole_body"]
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+NPZ = ("application/x-npz", "application/octet-stream")
+_log = logging.getLogger("fewer.serve")
+
+
+class Predictions:
+    """All tasks' predictions: reads, queues, answers, counts."""
+
+    def __init__(self, services: dict[str, Service], limits: Limits, metrics: Metrics) -> None:
+        self.services, self.limits, self.metrics = services, limits, metrics
+        self._queues: dict[str, Queue] = {}
+        self._seconds = {
+            model.name: timed(model.predict, model.blank, limits.batch_samples)
+            for service in services.values()
+            for model in service.models.values()
+        }
+        self._reading = 0  # bytes of requests being read
+
+    async def answer(self, task: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request to its end; whatever goes wrong has a status and a reason."""
+        start = time.perf_counter()
+        try:
+            status, kind, body = await self._answer(task, scope, receive)
+            headers: list[tuple[bytes, bytes]] = [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
+            await send({"type": "http.response.start", "status": status, "headers": headers})
+            await send({"type": "http.response.body", "body": body})
+        except Refusal as refusal:
+            status = refusal.status
+            await refuse(refusal, send)
+        except UserError as error:
+            status = 422
+            await refuse(Refusal(422, str(error)), send)
+        except Exception:
+            status = 500
+            _log.exception("predict %s", task)
+            await refuse(Refusal(500, "the server failed; its log says why"), send)
+        self.metrics.request(task, status, time.perf_counter() - start)
+
+    async def _answer(self, task: str, scope: Scope, receive: Receive) -> tuple[int, bytes, bytes]:
+        service = self.services[task]
+        if scope["method"] != "POST":
+            raise Refusal(405, f"{scope['method']}; expected POST", (("allow", "POST"),))
+        query = scope["query_string"]
+        model = service.model(parse_qs(query.decode("latin-1")).get("model", [None])[0] if query else None)
+        headers = dict(scope["headers"])
+        kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower().decode("latin-1")
+        if kind != "application/json" and kind not in NPZ:
+            raise Refusal(415, f"content-type {kind[:80] or 'none'!r}; expected application/json or {NPZ[0]}")
+        body = await self._body(headers, receive)
+        packed = kind in NPZ
+        if packed:
+            arrays, single = service.npz(model, read_npz(body, 4 * self.limits.body_bytes))
+        else:
+            arrays, single = service.arrays(model, fields_of(body))
+        service.check(model, arrays)
+        output = await self._predicted(model, arrays)
+        if packed and b"application/json" not in headers.get(b"accept", b""):
+            return 200, NPZ[0].encode(), write_npz({"output": output[0] if single else output})
+        said = service.answer(model, arrays, output, single)
+        return 200, b"application/json", json.dumps(said, allow_nan=False, separators=(",", ":")).encode()
+
+    async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
+        """Read with the bytes it will take reserved, so that many large requests cannot exhaust the memory."""
+        length = headers.get(b"content-length")
+        claim = int(length) if length is not None and length.isdigit() else self.limits.body_bytes
+        if claim > self.limits.body_bytes:
+            raise Refusal(413, f"{claim} bytes; expected at most {self.limits.body_bytes}")
+        if self._reading and self._reading + claim > self.limits.pending_bytes:
+            raise Refusal(503, "too many large requests are being read; come back in a second")
+        self._reading += claim
+        try:
+            return await whole_body(receive, self.limits)
+        finally:
+            self._reading -= claim
+
+    async def _predicted(self, model: Model, arrays: list[Array]) -> Array:
+        queue = self._queues.get(model.name)
+        if queue is None:
+            queue = Queue(model.predict, self.limits, seconds_per_batch=self._seconds[model.name])
+            self._queues[model.name] = queue
+        samples = len(arrays[0])
+        if samples > self.limits.queue_samples:
+            most = self.limits.queue_samples
+            parts = [slice(first, first + most) for first in range(0, samples, most)]
+            return np.concatenate([await queue.put([a[part] for a in arrays], len(arrays[0][part])) for part in parts])
+        return await queue.put(arrays, samples)
+
+    def note(self) -> None:
+        """Bring the queues' figures into the metrics."""
+        for name, queue in self._queues.items():
+            self.metrics.batches(name, queue.batches, queue.predicted, queue.samples)
+
+    def close(self) -> None:
+        """Wait for what runs."""
+        for queue in self._queues.values():
+            queue.close()
+
+
+async def whole_body(receive: Receive, limits: Limits) -> bytes:
+    """The body, within its bounds of bytes and seconds."""
+    message = await _within(receive(), limits.seconds) if limits.seconds else await receive()
+    body: bytes = message.get("body", b"")
+    if not message.get("more_body", False):
+        return _checked_end(message, body)
+    parts, total = [body], len(body)
+    end = time.monotonic() + limits.seconds
+    while message.get("more_body", False):
+        message = await _within(receive(), end - time.monotonic())
+        parts.append(message.get("body", b""))
+        total += len(parts[-1])
+        if total > limits.body_bytes:
+            raise Refusal(413, f"more than {limits.body_bytes} bytes")
+    return _checked_end(message, b"".join(parts))
+
+
+def _checked_end(message: MutableMapping[str, Any], body: bytes) -> bytes:
+    if message["type"] == "http.disconnect":
+        raise Refusal(400, "a request that ended early")
+    return body
+
+
+async def _within(coming: Awaitable[MutableMapping[str, Any]], seconds: float) -> MutableMapping[str, Any]:
+    try:
+        async with asyncio.timeout(max(seconds, 0.001)):
+            return await coming
+    except TimeoutError:
+        raise Refusal(408, "a body that comes too slowly") from None
+
+
+async def refuse(refusal: Refusal, send: Send) -> None:
+    """A JSON answer with the reason."""
+    body = json.dumps({"detail": " ".join(refusal.reason.split())}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    headers += [(name.encode(), value.encode()) for name, value in refusal.headers]
+    if refusal.status in (408, 413):  # what is left of the body is not read
+        headers.append((b"connection", b"close"))
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,94 @@
+"""From models to a listening server: one process or several that share a socket, and an orderly end."""
+
+from __future__ import annotations
+
+import ipaddress
+import multiprocessing
+import signal
+import socket
+from typing import Any
+
+import uvicorn
+
+from fewer.core.errors import UserError
+from fewer.serve.app import Application
+
+__all__ = ["address", "bind", "checked_host", "serve"]
+
+_BACKLOG = 1024  # connections the kernel holds before they are accepted
+_GRACE = 30  # seconds that accepted requests may take when the server is told to stop
+
+
+def checked_host(host: str, token: str | None) -> None:
+    """Whoever listens beyond this machine needs a token."""
+    try:
+        local = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        local = False
+    if not local and not token:
+        cure = "set FEWER_TOKEN or --token"
+        raise UserError(f"--host {host} without a token", "a token where others can connect", cure)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 takes a free one."""
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        found = socket.socket(family, kind, protocol)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(place)
+        found.listen(_BACKLOG)
+    except (OSError, OverflowError) as error:
+        raise UserError(f"{host}:{port} ({error})", "a free address of this machine", "choose another --port") from None
+    return found
+
+
+def address(listening: socket.socket) -> str:
+    """Where a browser finds it."""
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def serve(application: Application, listening: socket.socket, workers: int = 1) -> None:
+    """Answer until told to stop (SIGINT or SIGTERM); what was accepted is answered first."""
+    if workers == 1:
+        _one(application, listening, 0)
+        return
+    # forked, so that models lie in memory once and counters are shared
+    context: Any = multiprocessing.get_context("fork")
+    parts = [context.Process(target=_one, args=(application, listening, worker)) for worker in range(workers)]
+    for part in parts:
+        part.start()
+    stopped = []
+
+    def stop(number: int, _: Any) -> None:
+        stopped.append(number)
+        for part in parts:
+            if part.is_alive():
+                part.terminate()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    multiprocessing.connection.wait([part.sentinel for part in parts])  # the first to end ends all
+    if not stopped:
+        stop(0, None)
+    for part in parts:
+        part.join()
+    if stopped == [0]:
+        raise UserError("a worker that ended by itself", "workers that stay", "see its last lines above")
+
+
+def _one(application: Application, listening: socket.socket, worker: int) -> None:
+    application.metrics.be(worker)
+    config = uvicorn.Config(
+        application,
+        log_level="warning",
+        access_log=False,
+        lifespan="on",
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=15,
+        timeout_graceful_shutdown=_GRACE,
+    )
+    server = uvicorn.Server(config)
+    server.run(sockets=[listening])

@@ -1,0 +1,126 @@
+"""Classifiers, served: an image in, the probability of each class out; and hostile images for the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+
+from fewer.core.errors import UserError
+from fewer.serve.bodies import checked, finite_json, numbers
+from fewer.serve.limits import Gate, Refusal
+from fewer.serve.models import Model
+from fewer.serve.service import Schema, Service, array_schema, object_schema
+from fewer.serve.slope import Slope, climbed
+from fewer.sparse.program import Input
+from fewer.sparse.tensors import Array
+
+__all__ = ["VisionService"]
+
+
+class Threat(BaseModel):
+    """An image, and how far each pixel may be moved."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    pixels: list[Any]
+    budget: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+    steps: Annotated[int, Field(ge=1, le=40)] = 10
+
+
+class VisionService(Service):
+    """`{"pixels": [[...], ...]}` in [0, 1]: rows of a grey image, or channels of rows of a colour image."""
+
+    title = "Draw a digit, then attack it"
+    page = "vision.html"
+
+    def __init__(self, task: str, models: Sequence[Model]) -> None:
+        super().__init__(task, models)
+        self._slopes = {model.name: _slope(model) for model in models}
+
+    def arrays(self, model: Model, fields: Mapping[str, Any]) -> tuple[list[Array], bool]:
+        if fields.keys() != {"pixels"}:
+            raise Refusal(422, f"fields {', '.join(sorted(fields))[:120] or 'none'}; expected pixels")
+        return self._images(model, numbers("pixels", fields["pixels"], _grey(model.inputs[0])))
+
+    def npz(self, model: Model, found: Mapping[str, Array]) -> tuple[list[Array], bool]:
+        if found.keys() != {"pixels"}:
+            return super().npz(model, found)
+        return self._images(model, checked("pixels", found["pixels"], _grey(model.inputs[0])))
+
+    def _images(self, model: Model, pixels: Array) -> tuple[list[Array], bool]:
+        single = pixels.ndim == len(_grey(model.inputs[0]).shape)
+        return [pixels.reshape(-1, *model.inputs[0].shape)], single
+
+    def check(self, model: Model, arrays: Sequence[Array]) -> None:
+        if not (np.isfinite(arrays[0]).all() and arrays[0].min() >= 0 and arrays[0].max() <= 1):
+            raise Refusal(422, "pixels outside [0, 1]")
+
+    def answer(self, model: Model, arrays: Sequence[Array], output: Array, single: bool) -> dict[str, Any]:
+        shares = np.round(np.exp(output.astype(np.float64)), 6)
+        label, probabilities = output.argmax(axis=1).tolist(), finite_json(shares)
+        if single:
+            return {"label": label[0], "probabilities": probabilities[0]}
+        return {"label": label, "probabilities": probabilities}
+
+    def request_schema(self) -> Schema:
+        return object_schema({"pixels": _unit(array_schema(_grey(next(iter(self.models.values())).inputs[0])))})
+
+    def answer_schema(self) -> Schema:
+        shares: Schema = {"type": "array", "items": {"type": ["number", "null"]}}
+        one = object_schema({"label": {"type": "integer"}, "probabilities": shares})
+        labels: Schema = {"type": "array", "items": {"type": "integer"}}
+        many = object_schema({"label": labels, "probabilities": {"type": "array", "items": shares}})
+        return {"oneOf": [one, many]}
+
+    def router(self, gate: Gate) -> APIRouter:
+        router = APIRouter(prefix="/v1/vision", tags=["vision"])
+
+        @router.post("/attack", summary="What each network says of an image, and of the worst one nearby for it")
+        async def attack(threat: Threat) -> dict[str, Any]:
+            async with gate.entered():
+                return await run_in_threadpool(self.attack, threat)
+
+        return router
+
+    def attack(self, threat: Threat) -> dict[str, Any]:
+        """Every network meets its own worst image within the budget; the answer it gave at first is the target."""
+        return {"models": {name: self._attacked(model, threat) for name, model in self.models.items()}}
+
+    def _attacked(self, model: Model, threat: Threat) -> dict[str, Any]:
+        arrays, single = self.arrays(model, {"pixels": threat.pixels})
+        if not single:
+            raise Refusal(422, "several images; expected one")
+        self.check(model, arrays)
+        said = {"clean": self.answer(model, arrays, model.predict(arrays), True)}
+        slope = self._slopes[model.name]
+        if isinstance(slope, str):
+            return {**said, "why_not": slope}
+        worst = climbed(slope, arrays[0][0], budget=threat.budget, steps=threat.steps)
+        shown = np.round(worst.reshape(_grey(model.inputs[0]).shape).astype(np.float64), 3)
+        return {**said, "attacked": self.answer(model, [worst[None]], model.predict([worst[None]]), True),
+                "pixels": shown.tolist()}  # fmt: skip
+
+
+def _grey(item: Input) -> Input:
+    """A single channel needs no axis of its own."""
+    return Input(item.name, item.shape[1:], item.dtype) if item.shape[0] == 1 and len(item.shape) == 3 else item
+
+
+def _slope(model: Model) -> Slope | str:
+    try:
+        return Slope(model.pack)
+    except UserError as error:
+        return str(error)
+
+
+def _unit(schema: Schema) -> Schema:
+    """The same with every number in [0, 1]."""
+    if schema.get("type") == "number":
+        return {**schema, "minimum": 0, "maximum": 1}
+    if "oneOf" in schema:
+        return {"oneOf": [_unit(part) for part in schema["oneOf"]]}
+    return {**schema, "items": _unit(schema["items"])}
