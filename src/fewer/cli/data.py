@@ -10,6 +10,7 @@ from fewer.core.settings import nearest
 
 TASKS_WITH_DATA = {
     "vision": "fetch the full MNIST set, or check your own images",
+    "control": "collect an expert's experience, or check your own logs",
 }
 
 
