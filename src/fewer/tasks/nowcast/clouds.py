@@ -58,7 +58,8 @@ def surface(scenes: Sequence[Scene], size: int, *, minutes: int, device: torch.d
         _temperature(scene.region, size, when, part) for scene, when, part in zip(scenes, times, land, strict=True)
     ]
     top = torch.tensor([scene.top_km for scene in scenes], device=device)[:, None, None]
-    return Surface(*(torch.stack(part).to(device) for part in (warmth, land, suns)), top)
+    warmth_all, land_all, sun_all = (torch.stack(part).to(device) for part in (warmth, land, suns))
+    return Surface(warmth_all, land_all, sun_all, top)
 
 
 def _temperature(region: str, size: int, when: datetime, land: Tensor) -> Tensor:

@@ -85,7 +85,8 @@ class Evolution:
     def values(self, factor: Tensor | None = None) -> Tensor:
         """(laws, pixels, pixels), each wavenumber times a factor of it: a blur."""
         spectrum = self.state if factor is None else self.state * factor
-        return torch.fft.irfft2(spectrum, s=(self.grid.pixels, self.grid.pixels))
+        found: Tensor = torch.fft.irfft2(spectrum, s=(self.grid.pixels, self.grid.pixels))
+        return found
 
     def _noise(self) -> Tensor:
         """(laws, pixels, pixels // 2 + 1), complex, mean square 2; the edge columns of a real field are Hermitian."""

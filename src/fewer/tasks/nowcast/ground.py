@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 import random
-from collections.abc import Sequence
 from datetime import datetime
 
 import torch
@@ -16,7 +15,7 @@ from fewer.tasks.nowcast.fields import Evolution, Grid, Law
 from fewer.tasks.nowcast.regimes import REGIONS
 from fewer.tasks.nowcast.windows import FACTOR
 
-__all__ = ["SATELLITE_KM", "covered", "land", "latitudes", "nearest_radar", "sun"]
+__all__ = ["SATELLITE_KM", "covered", "land", "latitudes", "nearest_radar", "radar_offset_km", "sun"]
 
 SATELLITE_KM = 12.0
 _KM_PER_DEGREE = 111.2
@@ -58,10 +57,9 @@ def sun(region: str, size: int, when: datetime) -> Tensor:
 def nearest_radar(region: str, size: int) -> tuple[Tensor, Tensor]:
     """(size, size) distance in radar pixels to the closest of a region's radars, and which one it is."""
     dice = random.Random(torch_seed(0, f"radars/{region}"))
-    # radars stand outside the square as well; a jittered lattice keeps them apart as a network's planners do
-    lattice = [
-        (row + dice.uniform(0.1, 0.9), column + dice.uniform(0.1, 0.9)) for row in range(3) for column in range(3)
-    ]
+    # a jittered lattice keeps them apart, as those who plan a network do
+    cells = [(row, column) for row in range(3) for column in range(3)]
+    lattice = [(row + dice.uniform(0.1, 0.9), column + dice.uniform(0.1, 0.9)) for row, column in cells]
     sites = torch.tensor(lattice) * size / 3
     along = torch.arange(size, dtype=torch.float32) + 0.5
     apart = torch.hypot(along[None, :, None] - sites[:, 0, None, None], along[None, None] - sites[:, 1, None, None])
@@ -78,13 +76,8 @@ def covered(region: str, size: int) -> Tensor:
     return distance <= torch.quantile(distance.flatten(), 1 - blind)
 
 
-def stacked(parts: Sequence[Tensor], device: torch.device) -> Tensor:
-    """One per scene, on the device."""
-    return torch.stack(list(parts)).to(device)
-
-
 def radar_offset_km(size: int) -> float:
-    """How far the radar's centre lies from the satellite's: half a pixel where the radar covers an odd number of them."""
+    """How far the radar's centre lies from the satellite's: half a pixel where 5/6 of the size is odd."""
     inner = size // FACTOR
     first = (size - inner) // 2
     return (first + (inner - 1) / 2 - (size - 1) / 2) * SATELLITE_KM

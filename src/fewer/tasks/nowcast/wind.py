@@ -36,7 +36,7 @@ class Wind:
         wave, phase, size = self.modes[..., :2], self.modes[..., 2], self.modes[..., 3]
         angle = places @ wave.transpose(1, 2) + phase[:, None]
         across = torch.stack([-wave[..., 1], wave[..., 0]], dim=-1) / wave.norm(dim=-1, keepdim=True)
-        return self.mean[:, None] + (angle.cos() * size[:, None]) @ across
+        return torch.baddbmm(self.mean[:, None], angle.cos() * size[:, None], across)
 
     def origins(self, places: Tensor, *, frames: int) -> list[Tensor]:
         """Per frame, where the air now at `places` is in the frame of the middle time.
@@ -60,9 +60,8 @@ def _modes(scene: Scene) -> tuple[list[float], list[list[float]]]:
     for _ in range(_MODES):
         k = 2 * math.pi / dice.uniform(*_WAVELENGTHS_KM)
         angle, phase = dice.uniform(0, 2 * math.pi), dice.uniform(0, 2 * math.pi)
-        modes.append(
-            [k * math.cos(angle), k * math.sin(angle), phase, dice.gauss(0, 1) * rough / math.sqrt(_MODES / 2)]
-        )
+        size = rough * dice.gauss(0, 1) / math.sqrt(_MODES / 2)
+        modes.append([k * math.cos(angle), k * math.sin(angle), phase, size])
     return mean, modes
 
 
