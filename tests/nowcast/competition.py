@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 NODATA, UNDETECT = -9999000.0, -8888000.0
-HEADER = "time,date_str,date,RATE,ACRR,DBZH,REFL-BT,all_vars,split,split_type".split(",")
+HEADER = ["time", "date_str", "date", "RATE", "ACRR", "DBZH", "REFL-BT", "all_vars", "split", "split_type"]
 # mean and deviation of each band as the competition states them
 BANDS = (
     (0.066, 0.099), (273.2, 16.0), (268.4, 17.5), (246.1, 10.8), (270.2, 18.5), (268.8, 18.4), (250.6, 11.7),
@@ -114,10 +114,10 @@ def write_competition(
         lines += days.lines()
         for number, region in enumerate(regions):
             seed = 10 * year + number
-            for word, kinds in (
-                ("train", ("training",)), ("val", ("validation",)), ("test", ("test_in",)), ("heldout", ("heldout_in",)),
+            for word, kind in (
+                ("train", "training"), ("val", "validation"), ("test", "test_in"), ("heldout", "heldout_in"),
             ):  # fmt: skip
-                count = days.count(*kinds)
+                count = days.count(kind)
                 name = root / str(year) / "HRIT" / f"{region}.{word}.reflbt0.ns.h5"
                 write_h5(name, "REFL-BT", images(count, size, seed))
                 if word in ("train", "val"):
