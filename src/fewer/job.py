@@ -116,6 +116,10 @@ class Job:
             return self.engine
         return "cohort" if len(self.seeds) > 1 else "plain"
 
+    def plain(self) -> type[Plain]:
+        """The engine of one replica."""
+        return Plain
+
     def build(self) -> Engine:
         """The engine before its first step, pruned if pruning comes first."""
         task = self.make_task()
@@ -124,7 +128,8 @@ class Job:
         if self._chosen() == "cohort":
             engine = Cohort(task, self.training, self.seeds, modules=modules)
         else:
-            engine = Plain(task, self.training, self.seeds[0], modules=None if modules is None else modules[0])
+            one = None if modules is None else modules[0]
+            engine = self.plain()(task, self.training, self.seeds[0], modules=one)
         if self.start_from is not None:
             for replica, seed in enumerate(self.seeds):
                 engine.state.mask_(replica, _read_mask(_run_of(self.start_from, seed, len(self.seeds))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -49,8 +50,16 @@ def run(arguments: argparse.Namespace) -> None:
             raise UserError(f"--threads {arguments.threads}", "at least 1")
         torch.set_num_threads(arguments.threads)
     job = job_of(arguments)
-    with progress(job.training.steps, f"train {job.task}", arguments.json) as speak:
-        found = job.run(arguments.out, loop=Loop(on_log=speak))
+    rank = int(os.environ.get("RANK", "0"))  # under torchrun only the first process speaks
+    with progress(job.training.steps, f"train {job.task}", arguments.json or rank > 0) as speak:
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            from fewer.sweep.distributed import train_distributed
+
+            found = train_distributed(job, arguments.out, loop=Loop(on_log=speak))
+        else:
+            found = job.run(arguments.out, loop=Loop(on_log=speak))
+    if found is None:
+        return
     say({"out": arguments.out, **summary(found)}, arguments.json)
     if job.harden:
         for path in members(Path(arguments.out)):

@@ -59,10 +59,7 @@ def shared(job: Job) -> str | None:
     if prune is not None and prune.when == "rounds":
         return None
     settings = dataclasses.asdict(job)
-    settings["seeds"], settings["training"]["optimizer"]["lr"] = None, None
-    changing = prune is not None and prune.when != "start"
-    # masks that change do so at the same steps for all
-    settings["prune"] = [prune.when, prune.begin, prune.end, prune.every] if prune is not None and changing else None
+    settings["seeds"], settings["prune"], settings["training"]["optimizer"]["lr"] = None, None, None
     return json.dumps(settings, sort_keys=True)
 
 
@@ -76,8 +73,8 @@ def run_together(jobs: Mapping[str, Job], folder: Folder, points: Path, loop: Lo
         engine = _engine(list(jobs.values()))
         dead = _begin_(engine, list(jobs.values()), folder)
         if len(dead) < len(jobs):
-            prunings = [job.prune for job in jobs.values() if job.prune is not None]
-            events = events_for(prunings, engine.training.steps) if len(prunings) == len(jobs) else []
+            prunings = [None if replica in dead else job.prune for replica, job in enumerate(jobs.values())]
+            events = events_for(prunings, engine.training.steps)
             try:
                 fit(engine, folder, events=events, loop=loop)
             except UserError as error:
