@@ -16,7 +16,10 @@ from fewer.core.task import Copy, Nets, Noise, Objective, Task
 from toys import Blobs, Control, Fit, Graph, Patches
 
 # small enough for a test, large enough to mean it
-SMALL: dict[str, tuple[str, ...]] = {"vision": ("network=cnn0",)}
+SMALL: dict[str, tuple[str, ...]] = {
+    "nowcast": ("size=24", "width=4", "train_windows=16", "validation_windows=4", "test_windows=6"),
+    "vision": ("network=cnn0",),
+}
 
 
 def faults(task: Task[Any]) -> dict[str, str]:

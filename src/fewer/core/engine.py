@@ -158,6 +158,9 @@ class Engine(ABC):
         rate = self.rate(index, turn, total)
         masks = {name: self.state.networks[name].mask for name in gradients}
         gradients = {n: g if (mask := masks[n]) is None else g * mask for n, g in gradients.items()}
+        if settings.clip_value:
+            bound = settings.clip_value
+            gradients = {name: gradient.clamp(-bound, bound) for name, gradient in gradients.items()}
         if settings.clip:
             norm = sum(g.square().sum(1, keepdim=True) for g in gradients.values())
             scale = (settings.clip / (torch.as_tensor(norm).sqrt() + 1e-6)).clamp(max=1.0)

@@ -31,6 +31,8 @@ class Optimizer:
     epsilon: float = 1e-8
     weight_decay: float = 0.0
     clip: float = 0.0  # largest gradient norm over all the objective's networks, per replica; 0: none
+    clip_value: float = 0.0  # largest absolute value of a gradient's numbers; 0: none
+    rectify: bool = False  # adabelief only: RAdam's factor on the step, no division while the variance is unknown
     warmup: int = 0  # steps of linear rise from zero
     decay_from: float = 1.0  # share of the run after which the rate falls to zero by a cosine; 1: never
 
@@ -45,6 +47,7 @@ class Optimizer:
             ("epsilon", self.epsilon, self.epsilon > 0, "above 0"),
             ("weight_decay", self.weight_decay, self.weight_decay >= 0, "of at least 0"),
             ("clip", self.clip, self.clip >= 0, "of at least 0"),
+            ("clip_value", self.clip_value, self.clip_value >= 0, "of at least 0"),
             ("warmup", self.warmup, self.warmup >= 0, "of at least 0"),
             ("decay_from", self.decay_from, 0 <= self.decay_from <= 1, "from 0 to 1"),
         ):
@@ -106,4 +109,16 @@ def update_(
     count = step.to(torch.float64) + 1
     bias1 = (1 - beta1**count).to(weights.dtype)
     bias2 = (1 - beta2**count).sqrt().to(weights.dtype)
+    if settings.rectify and settings.kind == "adabelief":
+        weights.sub_((rate / bias1) * _rectified(mean, square.sqrt() + settings.epsilon, beta2, count))
+        return
     weights.sub_((rate / bias1) * mean / (square.sqrt() / bias2 + settings.epsilon))
+
+
+def _rectified(mean: Tensor, deviation: Tensor, beta2: float, count: Tensor) -> Tensor:
+    """The direction of RAdam (Liu et al., 2020): r m / d, or m alone in the first steps, where r is not defined."""
+    longest = 2 / (1 - beta2) - 1
+    length = longest - 2 * count * beta2**count / (1 - beta2**count)
+    share = (length - 4) / (longest - 4) * (length - 2) / length * longest / (longest - 2)
+    factor = ((1 - beta2**count) * share.clamp(min=0)).sqrt().to(mean.dtype)
+    return torch.where(length >= 5, factor * mean / deviation, mean)

@@ -22,6 +22,7 @@ TASKS: dict[str, tuple[str, str]] = {
         "fewer.tasks.cellfree.task:CellFree",
         "the access points that should serve a phone, from a few measurements",
     ),
+    "nowcast": ("fewer.tasks.nowcast.task:Nowcast", "eight hours of rain from one hour of satellite images"),
 }
 
 
