@@ -24,6 +24,7 @@ VERBS = {
     "train": "train a task's networks into a run folder, or go on there",
     "evaluate": "a run's figures on the test split, also under attack",
     "vote": "figures of several runs as one ensemble",
+    "submit": "rain forecasts of runs as the competition's zip or as NetCDF; verify such a zip",
     "pack": "write a run's kept weights into one small file",
     "run": "predict with a pack",
     "export": "a pack as C or ONNX",

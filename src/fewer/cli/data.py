@@ -9,6 +9,7 @@ from fewer.core.errors import UserError
 from fewer.core.settings import nearest
 
 TASKS_WITH_DATA = {
+    "nowcast": "check, generate or pack files in the competition's layout; look at radar events",
     "vision": "fetch the full MNIST set, or check your own images",
     "control": "collect an expert's experience, or check your own logs",
 }

@@ -88,6 +88,11 @@ class Archive:
         piece = self.pieces[number]
         return piece, int(piece.rows.starts[sample - int(self._ends[number])])
 
+    def samples(self, piece: int) -> range:
+        """The numbers of a piece's windows, in time's order."""
+        end = int(self._ends[piece])
+        return range(end - len(self.pieces[piece].rows.starts), end)
+
     def time(self, sample: int) -> np.datetime64:
         """When the last image was taken: lead times count from here."""
         piece, start = self.locate(sample)
