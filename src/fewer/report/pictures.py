@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from fewer.job import Trained
 from fewer.report.page import words
 from fewer.report.png import data_address, png
 
-__all__ = ["PICTURES", "digits", "served"]
+__all__ = ["PICTURES", "acting", "digits", "served"]
 
 _SHOWN = 8
 
@@ -65,4 +66,27 @@ def served(run: Trained, attack: str) -> str:
     return f'<figure><img alt="{caption}" src="{data_address(picture)}"><figcaption>{caption}</figcaption></figure>'
 
 
-PICTURES: dict[str, Callable[[Trained, str], str]] = {"vision": digits, "cellfree": served}
+def acting(run: Trained, attack: str) -> str:
+    """The policy at work in its world, as an animated picture."""
+    from fewer.tasks.control.picture import WHY_NOT, film
+    from fewer.tasks.control.task import Control
+
+    task = run.task
+    assert isinstance(task, Control)
+    if task.world is None:
+        return words("Learnt from logs alone: there is no world to show the policy in.")
+    predict, question = predictor(task, run.modules, run.job.seeds[0]), task.data("test").take(torch.tensor([0]))
+    actions = task.world.actions  # of a prediction with two policies side by side, those of the first
+
+    def policy(observation: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> Any:
+        return predict(question._replace(observation=torch.from_numpy(observation)))[:, :actions].cpu().numpy()
+
+    picture = film(policy, task.world)
+    if picture is None:
+        return words(WHY_NOT)
+    caption = f"The policy at work in {task.world.gymnasium}, at its own pace."
+    address = data_address(picture)
+    return f'<figure><img alt="{caption}" src="{address}"><figcaption>{caption}</figcaption></figure>'
+
+
+PICTURES: dict[str, Callable[[Trained, str], str]] = {"vision": digits, "cellfree": served, "control": acting}

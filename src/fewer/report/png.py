@@ -28,5 +28,6 @@ def png(pixels: NDArray[np.uint8]) -> bytes:
 
 
 def data_address(content: bytes) -> str:
-    """For the `src` of an image inside the page."""
-    return "data:image/png;base64," + base64.b64encode(content).decode()
+    """For the `src` of an image inside the page; a PNG, or a GIF where something moves."""
+    kind = "gif" if content.startswith(b"GIF8") else "png"
+    return f"data:image/{kind};base64," + base64.b64encode(content).decode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
@@ -71,7 +72,12 @@ def missing() -> Iterator[None]:
     """An import that fails is one line with its cure."""
     try:
         yield
-    except ImportError as error:
+    except (ImportError, AttributeError) as error:
+        # MuJoCo opens the way to draw that MUJOCO_GL names as it is imported, needed or not
+        if chosen := os.environ.get("MUJOCO_GL"):
+            raise UserError(
+                f"MUJOCO_GL={chosen} ({error})", "a way to draw that works here", "unset MUJOCO_GL"
+            ) from error
         raise UserError(f"no {error.name}", "the simulator installed", "pip install 'fewer[control]'") from error
 
 

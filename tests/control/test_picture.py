@@ -1,0 +1,49 @@
+"""A policy as an animated picture; where nothing can draw, said and skipped."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from fewer.report.png import data_address
+from fewer.tasks.control import picture
+
+
+def pushing(observation: np.ndarray) -> np.ndarray:
+    return np.tile(np.float32([1, -1] * 3), (len(observation), 1))
+
+
+def test_the_film_moves_is_small_and_the_same_again() -> None:
+    if "MUJOCO_GL" in os.environ and os.environ["MUJOCO_GL"] != "egl":
+        pytest.skip("MUJOCO_GL chooses otherwise")
+    made = picture.film(pushing, "halfcheetah", seed=1, seconds=0.3, skip=0.0)
+    if made is None:
+        pytest.skip(picture.WHY_NOT)
+    film = Image.open(io.BytesIO(made))
+    assert film.format == "GIF" and film.size == (160, 120) and film.n_frames == 6 and film.info["duration"] == 50
+    frames = []
+    for number in range(film.n_frames):
+        film.seek(number)
+        frames.append(np.asarray(film.convert("RGB"), dtype=np.float64))
+    assert (np.abs(frames[0] - frames[-1]).max(axis=2) > 20).mean() > 0.01, "what pushes moves"
+    assert frames[0].std() > 10, "there is something to see"
+    assert len(made) < 400_000 * 6 / 60
+    assert picture.film(pushing, "halfcheetah", seed=1, seconds=0.3, skip=0.0) == made
+    assert data_address(made).startswith("data:image/gif;base64,")
+
+
+def test_without_egl_there_is_no_film_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MUJOCO_GL", raising=False)
+    monkeypatch.setitem(sys.modules, "mujoco.egl", None)  # importing it now fails, as where the library is missing
+    assert picture.film(pushing, "halfcheetah") is None
+    assert "MUJOCO_GL" not in os.environ
+
+
+def test_a_user_who_switches_drawing_off_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MUJOCO_GL", "disable")
+    assert picture.film(pushing, "halfcheetah") is None
