@@ -13,6 +13,7 @@ BENCHES = {
     "sparse": "packs: latency, throughput, size",
     "sparse_training": "training on kept weights alone",
     "cellfree": "selections a second",
+    "radar": "rain carried along its motion, against pysteps (FEWER_RADAR: a folder of events)",
 }
 
 
