@@ -21,7 +21,7 @@ __all__ = ["checked", "fields_of", "finite_json", "numbers", "read_npz", "sample
 def fields_of(body: bytes) -> dict[str, Any]:
     """A JSON object, strictly: no NaN, no Infinity, no name twice."""
     try:
-        found = json.loads(body, parse_constant=_no_constant, object_pairs_hook=_once)
+        found = _STRICT.decode(body.decode())
     except (ValueError, RecursionError) as error:
         raise Refusal(400, f"a body that is no JSON ({str(error)[:120]}); expected one JSON object") from None
     if not isinstance(found, dict):
@@ -38,6 +38,9 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise ValueError("a name that is given twice")
     return found
+
+
+_STRICT = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_once)
 
 
 def numbers(name: str, value: Any, item: Input) -> Array:

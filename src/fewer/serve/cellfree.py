@@ -6,7 +6,10 @@ and so scipy, but neither torch nor the training data.
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -16,10 +19,10 @@ from starlette.concurrency import run_in_threadpool
 
 from fewer.core.errors import UserError
 from fewer.core.settings import from_text
-from fewer.serve.bodies import checked, samples_of
+from fewer.serve.bodies import checked
 from fewer.serve.limits import Gate, Refusal
 from fewer.serve.models import Model
-from fewer.serve.service import Schema, Service, object_schema
+from fewer.serve.service import Row, Schema, Service, object_schema
 from fewer.sparse.program import Input
 from fewer.sparse.tensors import Array
 from fewer.tasks.cellfree.settings import Settings
@@ -28,6 +31,7 @@ __all__ = ["CellFreeService"]
 
 _PIXELS = 96  # of the map's background, a side
 _TYPES = {int, float, type(None)}
+_LOUDEST = 10_000  # dB
 
 
 class Place(BaseModel):
@@ -39,6 +43,23 @@ class Place(BaseModel):
     model: str | None = None
 
 
+@dataclass(frozen=True)
+class _Facts:
+    """What every request of a model looks up, as plain numbers: numpy is slow one number at a time."""
+
+    count: int  # access points
+    measured: int
+    candidates: list[list[int]] | None  # by master
+    shares: str  # how a row of probabilities is written
+
+    @classmethod
+    def of(cls, model: Model, world: Any) -> _Facts:
+        known = None if isinstance(world, str) else world.clusters.candidates.tolist()
+        slots = len(model.predict(model.blank(1))[0])
+        count = _count(model) if known is None else len(known)
+        return cls(count, model.inputs[1].shape[0], known, ",".join(["%.6f"] * slots))
+
+
 class CellFreeService(Service):
     """`{"master": 17, "rsrp_db": [-81.2, -88.0, null]}`: the master first, null for what was not reported."""
 
@@ -48,6 +69,7 @@ class CellFreeService(Service):
     def __init__(self, task: str, models: Sequence[Model]) -> None:
         super().__init__(task, models)
         self.worlds = {model.name: _world(model) for model in models}
+        self._facts = {model.name: _Facts.of(model, self.worlds[model.name]) for model in models}
 
     def arrays(self, model: Model, fields: Mapping[str, Any]) -> tuple[list[Array], bool]:
         if fields.keys() != {"master", "rsrp_db"}:
@@ -65,10 +87,40 @@ class CellFreeService(Service):
             if not isinstance(row, list) or len(row) != measured or not set(map(type, row)) <= _TYPES:
                 raise Refusal(422, f"rsrp_db; expected {measured} numbers in dB a phone, null for what is missing")
         try:
-            values = np.array(rows, dtype=np.float64)  # null becomes NaN, and JSON has no other way to write it
-            return self._phones(model, np.array(masters, dtype=np.int64), values), single
+            # null becomes NaN, and JSON has no other way to write it
+            return self._phones(model, np.array(masters, dtype=np.int64), np.array(rows, dtype=np.float64)), single
         except OverflowError:
             raise Refusal(422, "numbers beyond 64 bits") from None
+
+    def row(self, model: Model, fields: Mapping[str, Any]) -> Row | None:
+        master, rsrp, facts = fields.get("master"), fields.get("rsrp_db"), self._facts[model.name]
+        if len(fields) != 2 or type(master) is not int or type(rsrp) is not list or len(rsrp) != facts.measured:
+            return None
+        if not 0 <= master < facts.count or rsrp[0] is None:
+            return None
+        values, reported = [], []
+        for value in rsrp:
+            if value is None:
+                values.append(0.0)
+                reported.append(0.0)
+            elif type(value) in (float, int) and -_LOUDEST <= value <= _LOUDEST:
+                values.append(value)
+                reported.append(1.0)
+            else:
+                return None
+        return master, values, reported
+
+    def row_answer(self, model: Model, row: Row, output: Any) -> bytes:
+        facts, total = self._facts[model.name], sum(output)
+        if facts.candidates is None or total - total != 0:  # NaN, for which JSON has no number
+            return json.dumps(self._phone(model, row[0], output)).encode()
+        candidates = facts.candidates[row[0]]
+        chosen = [str(c) for c, p in zip(candidates, output) if p >= 0.5 or c == row[0]]
+        shares = facts.shares % tuple(output)
+        return (
+            f'{{"master":{row[0]},"probabilities":[{shares}],"candidates":[{",".join(map(str, candidates))}],'
+            f'"access_points":[{",".join(chosen)}]}}'
+        ).encode()
 
     def npz(self, model: Model, found: Mapping[str, Array]) -> tuple[list[Array], bool]:
         if found.keys() != {"master", "rsrp_db"}:
@@ -82,22 +134,19 @@ class CellFreeService(Service):
         return self._phones(model, np.atleast_1d(masters), np.atleast_2d(rsrp)), single
 
     def _phones(self, model: Model, master: Array, rsrp: Array) -> list[Array]:
-        reported = ~np.isnan(rsrp)
+        reported = rsrp == rsrp  # NaN alone differs from itself
         if not reported[:, 0].all():
             raise Refusal(422, "rsrp_db without the master's signal, which comes first")
+        if not reported.all():
+            rsrp = np.where(reported, rsrp, 0.0)
         # no radio reports beyond this, and float32 holds it
-        if (np.abs(np.where(reported, rsrp, 0.0)) > 1e4).any():
-            raise Refusal(422, "rsrp_db beyond 10,000 dB")
-        given = {
-            "master": master,
-            "rsrp_db": np.where(reported, rsrp, 0.0).astype(np.float32),
-            "reported": reported.astype(np.float32),
-        }
-        return samples_of(given, model.inputs)[0]
+        if rsrp.max() > _LOUDEST or rsrp.min() < -_LOUDEST:
+            raise Refusal(422, f"rsrp_db beyond {_LOUDEST:g} dB")
+        given = {"master": master, "rsrp_db": rsrp.astype(np.float32), "reported": reported.astype(np.float32)}
+        return [given[item.name] for item in model.inputs]
 
     def check(self, model: Model, arrays: Sequence[Array]) -> None:
-        world = self.worlds[model.name]
-        count = len(world.deployment) if not isinstance(world, str) else _count(model)
+        count = self._facts[model.name].count
         if arrays[0].min() < 0 or arrays[0].max() >= count:
             raise Refusal(422, f"a master beyond the network; expected 0 to {count - 1}")
 
@@ -107,11 +156,11 @@ class CellFreeService(Service):
 
     def _phone(self, model: Model, master: int, probabilities: list[float]) -> dict[str, Any]:
         """The master always serves; others from a probability of one half."""
-        world = self.worlds[model.name]
-        said = {"master": master, "probabilities": [round(p, 6) for p in probabilities]}
-        if isinstance(world, str):
+        known = self._facts[model.name].candidates
+        said = {"master": master, "probabilities": [round(p, 6) if math.isfinite(p) else None for p in probabilities]}
+        if known is None:
             return said
-        candidates = world.clusters.candidates[master].tolist()
+        candidates = known[master]
         chosen = [c for slot, (c, p) in enumerate(zip(candidates, probabilities)) if slot == 0 or p >= 0.5]
         return {**said, "candidates": candidates, "access_points": chosen}
 
@@ -119,7 +168,7 @@ class CellFreeService(Service):
         model = next(iter(self.models.values()))
         count, measured = _count(model), model.inputs[1].shape[0]
         master: Schema = {"type": "integer", "minimum": 0, "maximum": count - 1}
-        level: Schema = {"type": ["number", "null"], "minimum": -10_000, "maximum": 10_000}
+        level: Schema = {"type": ["number", "null"], "minimum": -_LOUDEST, "maximum": _LOUDEST}
         row: Schema = {
             "type": "array",
             "prefixItems": [{**level, "type": "number"}],

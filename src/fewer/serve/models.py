@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ class Model:
     pack: Pack
     size_bytes: int
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[Input, ...]:
         """What it has to be given, without the samples' axis."""
         return next(iter(self.pack.networks.values())).inputs
@@ -45,7 +46,9 @@ class Model:
 
     def described(self) -> dict[str, Any]:
         """As `/v1/models` lists it."""
-        weights = {name: value for name, value in self.pack.tensors().items() if value.dtype == np.float32}
+        weights = {
+            name: value for name, value in self.pack.tensors().items() if value.dtype == np.float32 and "." in name
+        }
         return {
             "name": self.name,
             "task": self.task,

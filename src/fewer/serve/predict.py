@@ -38,7 +38,7 @@ class Predictions:
         self.services, self.limits, self.metrics = services, limits, metrics
         self._queues: dict[str, Queue] = {}
         self._seconds = {
-            model.name: timed(model.predict, model.blank, limits.batch_samples)
+            model.name: timed(model, limits.batch_samples)
             for service in services.values()
             for model in service.models.values()
         }
@@ -79,13 +79,18 @@ class Predictions:
         if packed:
             arrays, single = service.npz(model, read_npz(body, 4 * self.limits.body_bytes))
         else:
-            arrays, single = service.arrays(model, fields_of(body))
+            fields = fields_of(body)
+            row = service.row(model, fields)
+            if row is not None:
+                said = service.row_answer(model, row, await self._queue(model).put_row(row))
+                return 200, b"application/json", said
+            arrays, single = service.arrays(model, fields)
         service.check(model, arrays)
         output = await self._predicted(model, arrays)
         if packed and b"application/json" not in headers.get(b"accept", b""):
             return 200, NPZ[0].encode(), write_npz({"output": output[0] if single else output})
-        said = service.answer(model, arrays, output, single)
-        return 200, b"application/json", json.dumps(said, allow_nan=False, separators=(",", ":")).encode()
+        answer = service.answer(model, arrays, output, single)
+        return 200, b"application/json", json.dumps(answer, allow_nan=False, separators=(",", ":")).encode()
 
     async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
         """Read with the bytes it will take reserved, so that many large requests cannot exhaust the memory."""
@@ -101,12 +106,14 @@ class Predictions:
         finally:
             self._reading -= claim
 
-    async def _predicted(self, model: Model, arrays: list[Array]) -> Array:
+    def _queue(self, model: Model) -> Queue:
         queue = self._queues.get(model.name)
         if queue is None:
-            queue = Queue(model.predict, self.limits, seconds_per_batch=self._seconds[model.name])
-            self._queues[model.name] = queue
-        samples = len(arrays[0])
+            queue = self._queues[model.name] = Queue(model, self.limits, self._seconds[model.name])
+        return queue
+
+    async def _predicted(self, model: Model, arrays: list[Array]) -> Array:
+        queue, samples = self._queue(model), len(arrays[0])
         if samples > self.limits.queue_samples:
             most = self.limits.queue_samples
             parts = [slice(first, first + most) for first in range(0, samples, most)]

@@ -12,33 +12,33 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from fewer.core.errors import UserError
 from fewer.serve.limits import Limits, Refusal
+from fewer.serve.models import Model
 from fewer.sparse.tensors import Array
 
-__all__ = ["Queue"]
+__all__ = ["Queue", "timed"]
 
 _SHORT = 0.002  # seconds that the event loop may be kept busy by one batch
-
-Predict = Callable[[Sequence[Array]], Array]
 
 
 @dataclass(eq=False)
 class _Waiting:
-    arrays: Sequence[Array]
-    samples: int
-    answer: asyncio.Future[Array]
+    given: Sequence[Any]  # arrays with samples in front, or the plain numbers of one sample
+    samples: int  # 0: a row
+    answer: asyncio.Future[Any]
     until: float  # on the loop's clock
 
 
 class Queue:
     """Waiting requests of one model; made and used inside one event loop."""
 
-    def __init__(self, predict: Predict, limits: Limits, *, seconds_per_batch: Callable[[int], float]) -> None:
-        self._predict, self._limits, self._seconds = predict, limits, seconds_per_batch
+    def __init__(self, model: Model, limits: Limits, seconds: Callable[[int], float]) -> None:
+        self._model, self._limits, self._seconds = model, limits, seconds
         self._waiting: deque[_Waiting] = deque()
         self._running: list[_Waiting] = []
         self._loop = asyncio.get_running_loop()
@@ -49,11 +49,19 @@ class Queue:
 
     def put(self, arrays: Sequence[Array], samples: int) -> asyncio.Future[Array]:
         """A place in the queue, or 503; a request larger than the whole queue is taken when nothing else waits."""
-        if self.samples and self.samples + samples > self._limits.queue_samples:
+        return self._put(arrays, samples)
+
+    def put_row(self, row: Sequence[Any]) -> asyncio.Future[Any]:
+        """The same for one sample of plain numbers; so is its answer. Arrays are made for a whole batch only."""
+        return self._put(row, 0)
+
+    def _put(self, given: Sequence[Any], samples: int) -> asyncio.Future[Any]:
+        count = samples or 1
+        if self.samples and self.samples + count > self._limits.queue_samples:
             raise Refusal(503, f"{self.samples} samples wait already; come back in a second")
-        future: asyncio.Future[Array] = self._loop.create_future()
-        self._waiting.append(_Waiting(arrays, samples, future, self._loop.time() + self._limits.seconds))
-        self.samples += samples
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._waiting.append(_Waiting(given, samples, future, self._loop.time() + self._limits.seconds))
+        self.samples += count
         self._plan()
         if not self._watching:
             self._watching = True
@@ -70,43 +78,49 @@ class Queue:
         self._planned = False
         batch: list[_Waiting] = []
         samples = 0
-        while self._waiting and (not batch or samples + self._waiting[0].samples <= self._limits.batch_samples):
+        while self._waiting and (not batch or samples + self._waiting[0].samples < self._limits.batch_samples):
             item = self._waiting.popleft()
-            self.samples -= item.samples
+            self.samples -= item.samples or 1
             if not item.answer.done():  # given up on, or its client has gone
                 batch.append(item)
-                samples += item.samples
+                samples += item.samples or 1
         if not batch:
             return
         self.batches, self.predicted = self.batches + 1, self.predicted + samples
         if self._seconds(samples) <= _SHORT:
-            _deliver(batch, self._answers([item.arrays for item in batch]))
+            _deliver(batch, self._answers(batch))
             self._plan()
             return
         self._running = batch
-        work = self._loop.run_in_executor(self._thread, self._answers, [item.arrays for item in batch])
-        work.add_done_callback(self._end)
+        self._loop.run_in_executor(self._thread, self._answers, batch).add_done_callback(self._end)
 
-    def _end(self, work: asyncio.Future[list[Array | Exception]]) -> None:
+    def _end(self, work: asyncio.Future[list[Any]]) -> None:
         batch, self._running = self._running, []
         error = work.exception()
-        _deliver(batch, [error] * len(batch) if isinstance(error, Exception) else work.result())
+        _deliver(batch, work.result() if error is None else [error] * len(batch))
         self._plan()
 
-    def _answers(self, requests: list[Sequence[Array]]) -> list[Array | Exception]:
+    def _answers(self, batch: Sequence[_Waiting]) -> list[Any]:
         """One prediction for all; if it is refused, one for each, so that a bad request harms nobody else."""
         try:
-            if len(requests) == 1:
-                return [self._predict(requests[0])]
-            together = [np.concatenate(parts) for parts in zip(*requests)]
-            ends = np.cumsum([len(request[0]) for request in requests])[:-1]
-            return list(np.split(self._predict(together), ends))
+            return self._predicted(batch)
         except UserError as error:
-            if len(requests) == 1:
-                return [error]
-            return [self._answers([request])[0] for request in requests]
+            return [error] if len(batch) == 1 else [self._answers([item])[0] for item in batch]
         except Exception as error:
-            return [error] * len(requests)
+            return [error] * len(batch)
+
+    def _predicted(self, batch: Sequence[_Waiting]) -> list[Any]:
+        rows = [item.given for item in batch if not item.samples]
+        whole = [item.given for item in batch if item.samples]
+        if rows:
+            whole.insert(0, [np.array(v, dtype=i.dtype) for v, i in zip(zip(*rows), self._model.inputs)])
+        output = self._model.predict(whole[0] if len(whole) == 1 else [np.concatenate(parts) for parts in zip(*whole)])
+        plain = iter(output[: len(rows)].tolist())
+        answers, first = [], len(rows)
+        for item in batch:
+            answers.append(output[first : first + item.samples] if item.samples else next(plain))
+            first += item.samples
+        return answers
 
     def _watch(self) -> None:
         """Tell those who have waited too long; what runs cannot be stopped, but nobody need wait for it."""
@@ -123,7 +137,7 @@ class Queue:
         self._thread.shutdown()
 
 
-def _deliver(batch: list[_Waiting], answers: Sequence[Array | BaseException]) -> None:
+def _deliver(batch: list[_Waiting], answers: Sequence[Any]) -> None:
     for item, answer in zip(batch, answers):
         if item.answer.done():
             continue
@@ -133,14 +147,14 @@ def _deliver(batch: list[_Waiting], answers: Sequence[Array | BaseException]) ->
             item.answer.set_result(answer)
 
 
-def timed(predict: Predict, blank: Callable[[int], Sequence[Array]], most: int) -> Callable[[int], float]:
+def timed(model: Model, most: int) -> Callable[[int], float]:
     """Seconds that a batch of n samples takes here, from one of 1 and one of 32, the best of three tries each."""
 
     def best(samples: int) -> float:
-        arrays, found = blank(samples), []
+        arrays, found = model.blank(samples), []
         for _ in range(3):
             start = time.perf_counter()
-            predict(arrays)
+            model.predict(arrays)
             found.append(time.perf_counter() - start)
         return min(found)
 

@@ -19,7 +19,7 @@ from fewer.sparse.tensors import Array
 if TYPE_CHECKING:
     from fastapi import APIRouter
 
-__all__ = ["SERVICES", "Service", "array_schema", "services_of"]
+__all__ = ["SERVICES", "Row", "Schema", "Service", "array_schema", "services_of"]
 
 SERVICES = {
     "vision": "fewer.serve.vision:VisionService",
@@ -27,6 +27,7 @@ SERVICES = {
 }
 
 Schema = dict[str, Any]
+Row = tuple[Any, ...]
 
 
 class Service:
@@ -60,6 +61,18 @@ class Service:
         if found.keys() != wanted.keys():
             raise Refusal(422, f"arrays {_words(found)}; expected {_words(wanted)}")
         return samples_of({name: checked(name, found[name], item) for name, item in wanted.items()}, model.inputs)
+
+    def row(self, model: Model, fields: Mapping[str, Any]) -> Row | None:
+        """A JSON request of one sample as plain numbers and lists, one per input, if this task cares for speed.
+
+        Rows become arrays a whole batch at a time. Whatever is not surely right is None, and goes the long way, by
+        `arrays` and `check`, which refuses it with a reason.
+        """
+        return None
+
+    def row_answer(self, model: Model, row: Row, output: Any) -> bytes:
+        """The JSON text of `answer` for one row, `output` being plain lists."""
+        raise NotImplementedError
 
     def check(self, model: Model, arrays: Sequence[Array]) -> None:
         """Refuse values that have the right shape and type but no meaning."""

@@ -85,6 +85,7 @@ def _one(application: Application, listening: socket.socket, worker: int) -> Non
         log_level="warning",
         access_log=False,
         lifespan="on",
+        proxy_headers=False,
         server_header=False,
         date_header=False,
         timeout_keep_alive=15,

@@ -88,7 +88,14 @@ class VisionService(Service):
 
     def attack(self, threat: Threat) -> dict[str, Any]:
         """Every network meets its own worst image within the budget; the answer it gave at first is the target."""
-        return {"models": {name: self._attacked(model, threat) for name, model in self.models.items()}}
+        first = next(iter(self.models.values())).inputs[0].shape
+        found: dict[str, Any] = {}
+        for name, model in self.models.items():
+            if model.inputs[0].shape == first:
+                found[name] = self._attacked(model, threat)
+            else:
+                found[name] = {"why_not": f"reads images of {list(model.inputs[0].shape)}"}
+        return {"models": found}
 
     def _attacked(self, model: Model, threat: Threat) -> dict[str, Any]:
         arrays, single = self.arrays(model, {"pixels": threat.pixels})
