@@ -56,11 +56,11 @@ def test_exactly_as_many_transitions_come_in_whole_episodes() -> None:
 
 
 def test_the_same_seed_gives_the_same_bits_however_many_workers() -> None:
-    ours = experts.collect("hopper", 5000, seed=3, act=lean, workers=1)
+    ours = experts.collect("hopper", 3000, seed=3, act=lean, workers=1)
     for workers in (2, 5):
-        again = experts.collect("hopper", 5000, seed=3, act=lean, workers=workers)
+        again = experts.collect("hopper", 3000, seed=3, act=lean, workers=workers)
         assert all(np.array_equal(a, b) for a, b in zip(ours, again))
-    other = experts.collect("hopper", 5000, seed=4, act=lean)
+    other = experts.collect("hopper", 3000, seed=4, act=lean)
     assert not np.array_equal(ours.observation, other.observation)
 
 

@@ -72,13 +72,15 @@ def collect(
         raise UserError(f"{transitions} transitions with noise {noise}", "at least 1, and noise of 0 or more")
     chosen = act if act is not None else policy(world.name)
     parts: list[Transitions] = []
-    first, missing = 0, transitions
+    first, missing, length = 0, transitions, float(world.steps)
     while missing > 0:
-        count = min(_TOGETHER, math.ceil(missing / world.steps))
+        # as many episodes as will do if they are as long as those so far: a function of the arguments alone
+        count = min(_TOGETHER, math.ceil(missing / length))
         many = Many(world, range(first, first + count), seed=seed, workers=workers)
         part = _episodes(many, chosen, _noise(world, range(first, first + count), seed=seed, deviation=noise))
         parts.append(part)
         first, missing = first + count, missing - len(part.reward)
+        length = (transitions - missing) / first
     whole = Transitions(*(np.concatenate([getattr(part, name) for part in parts]) for name in Transitions._fields))
     steps = take(whole, slice(transitions))
     steps.timeout[-1] = not steps.terminal[-1]  # cut off by us: there is value beyond

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +56,9 @@ class Physics:
 
     def __init__(self, name: str, count: int) -> None:
         with missing():
-            import gymnasium
             import mujoco
         rule = self._rule = RULES[name]
-        assets = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
-        with quiet():
-            self._model = mujoco.MjModel.from_xml_path(str(assets / rule.model))
-        self._mujoco: Any = mujoco
+        self._mujoco, self._model = mujoco, _model(rule.model)
         self._states = [mujoco.MjData(self._model) for _ in range(count)]
         # views into MuJoCo's memory, made once: making one costs as much as reading through it
         self._controls = [state.ctrl for state in self._states]
@@ -114,6 +111,16 @@ class Physics:
     def _seen(self, place: Doubles, speed: Doubles) -> Doubles:
         """All but the place along the track, and speeds."""
         return np.concatenate([place[:, 1:], np.clip(speed, -self._rule.fastest, self._rule.fastest)], axis=1)
+
+
+@cache
+def _model(file: str) -> Any:
+    """Gymnasium's model of a world; read once, never changed, shared by all episodes and threads."""
+    with missing():
+        import gymnasium
+        import mujoco
+    with quiet():
+        return mujoco.MjModel.from_xml_path(str(Path(gymnasium.__file__).parent / "envs/mujoco/assets" / file))
 
 
 def _within(values: Doubles, bounds: tuple[float, float]) -> NDArray[np.bool_]:
