@@ -129,7 +129,7 @@ class Weather:
         return Air(rain - self.threshold, *rest)
 
     def _rate(self, coarse: Evolution, fine: Evolution, places: Tensor) -> Tensor:
-        """r = 0.2 exp(2.9 e - 0.25 e^2) mm/h of the excess e over the scene's threshold."""
+        """r = 0.2 exp(2.8 e - 0.35 e^2) mm/h of the excess e over the scene's threshold."""
         large = sample_periodic(coarse.values()[:, None], places, SATELLITE_KM)
         small = sample_periodic(fine.values()[:, None], places, RADAR_KM)
         excess = (large + small)[:, 0] - self.threshold
@@ -137,7 +137,7 @@ class Weather:
         return torch.where(excess > _DRIZZLE, rate, 0.0).clamp(max=_HEAVIEST)
 
 
-_GROWTH, _BEND = 2.9, 0.25
+_GROWTH, _BEND = 2.8, 0.35
 _ANVIL_KM = 10.0
 _OTHERS = {
     "cirrus": Law(slope=3.0, tau_hours=0.5, exponent=0.7),
