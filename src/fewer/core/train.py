@@ -18,7 +18,7 @@ from fewer.core.engine import Engine
 from fewer.core.errors import UserError
 from fewer.core.folder import Folder
 
-__all__ = ["Event", "Loop", "fit", "save_results"]
+__all__ = ["Event", "Loop", "fit", "not_finite", "save_results"]
 
 
 class Event(Protocol):
@@ -77,10 +77,15 @@ def _speak(engine: Engine, folder: Folder | None, loop: Loop) -> None:
     weights = [network.weights for network in engine.state.networks.values()]
     alive = torch.stack([torch.isfinite(w).all(1) for w in weights]).all(0)
     if not bool(alive.any()):
-        raise UserError(
-            f"weights that are not finite after {engine.count} steps", "a training that converges",
-            "lower the learning rate, or check the data for extreme values",
-        )  # fmt: skip
+        raise not_finite(engine.count)
+
+
+def not_finite(steps: int) -> UserError:
+    """What a training that diverged says of itself."""
+    return UserError(
+        f"weights that are not finite after {steps} steps", "a training that converges",
+        "lower the learning rate, or check the data for extreme values",
+    )  # fmt: skip
 
 
 def save_results(engine: Engine, replica: int, folder: Folder) -> None:
