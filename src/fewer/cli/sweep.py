@@ -35,7 +35,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.epilog, parser.formatter_class = EXAMPLES, argparse.RawDescriptionHelpFormatter
     parser.add_argument("grid", metavar="GRID.toml", help="base, axes, points, excludes")
     parser.add_argument("--out", required=True, help="folder; the same command goes on where it was killed")
-    parser.add_argument("--on", default="local", help="local (processes) or ray")
+    parser.add_argument("--on", default="local", help="local (processes), ray, or here (this process)")
     parser.add_argument("--address", help="of a Ray cluster; left out: Ray on this machine")
     parser.add_argument("--processes", type=int, default=0, help="local processes (default: one a core)")
     parser.add_argument("--retry-failed", action="store_true", help="try again what failed")

@@ -103,6 +103,12 @@ class Distributed(Plain):
             self._share_state_()
         super().advance(steps)
 
+    def agreed(self, numbers: Tensor) -> Tensor:
+        """Those of process 0, which alone has read the folder."""
+        shared = numbers.to(self.device)
+        group.broadcast(shared, 0)
+        return shared.cpu()
+
     def noise(self) -> Noise:
         """What belongs to this share of the batch."""
         return ShareOfNoise(super().noise(), self.rank, self.share)

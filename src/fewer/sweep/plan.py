@@ -43,7 +43,8 @@ class Plan:
             # a grid that shrank, or a cohort of which only the failures are wanted: those are planned anew
             whole = all(name in by_name for name in names)
             unit = Unit(tuple(by_name[name] for name in names)) if whole else None
-            if unit is not None and (not finished & set(names) or results.under_way(unit.name)):
+            begun = finished & set(names)
+            if unit is not None and (len(begun) in (0, len(names)) or results.under_way(unit.name)):
                 self.units.append(unit)
                 settled.update(names)
         self.units += units_of([point for point in grid.points if point.name not in settled], grid.resources)

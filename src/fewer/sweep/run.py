@@ -14,6 +14,7 @@ from typing import Any
 from fewer.core.errors import UserError
 from fewer.core.folder import Folder
 from fewer.sweep.grid import Grid
+from fewer.sweep.here import work_inside
 from fewer.sweep.local import work_here
 from fewer.sweep.plan import Plan
 from fewer.sweep.report import Done, Report
@@ -22,7 +23,7 @@ from fewer.sweep.unit import Unit
 
 __all__ = ["PLACES", "Sweep", "Where"]
 
-PLACES = ("local", "ray")
+PLACES = ("local", "ray", "here")
 _EVERY = 5.0  # seconds between tables while points come in
 
 
@@ -30,13 +31,13 @@ _EVERY = 5.0  # seconds between tables while points come in
 class Where:
     """Where units are trained."""
 
-    on: str = "local"
+    on: str = "local"  # processes of this machine; "ray"; or "here", in this process
     address: str | None = None  # of a Ray cluster; None: this machine
     processes: int = 0  # local: 0 is one a core, or one alone where a GPU is used
 
     def __post_init__(self) -> None:
         if self.on not in PLACES:
-            raise UserError(f"--on {self.on}", " or ".join(PLACES))
+            raise UserError(f"--on {self.on}", f"one of {', '.join(PLACES)}")
         if self.processes < 0:
             raise UserError(f"--processes {self.processes}", "at least 1")
         if self.address and self.on != "ray":
@@ -49,7 +50,7 @@ class Sweep:
     def __init__(self, grid: Grid, out: str | Path, where: Where = Where()) -> None:  # noqa: B008  frozen
         self.grid, self.out, self.where = grid, Path(out), where
         self.results = Results(self.out)
-        if where.on == "local":
+        if where.on != "ray":
             for point in {point.device: point for point in grid.points}.values():
                 point.placed()  # a device that is not there is said now
 
@@ -115,6 +116,8 @@ class Sweep:
             from fewer.sweep.ray_pool import work_on_ray
 
             return work_on_ray(units, self.out, resources, self.where.address)
+        if self.where.on == "here":
+            return work_inside(units, self.out, threads=resources.threads)
         on_gpu = any(point.device.startswith("cuda") for point in self.grid.points)
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         processes = self.where.processes or (1 if on_gpu else max(1, cores // resources.threads))

@@ -17,7 +17,7 @@ from fewer.core.errors import UserError
 from fewer.core.evaluate import evaluate_cohort
 from fewer.core.folder import Folder
 from fewer.core.task import Task
-from fewer.core.train import Loop, fit, save_results
+from fewer.core.train import Loop, fit, not_finite, save_results
 from fewer.job import Job, versions
 from fewer.prune.pruning import prune_
 from fewer.prune.schedule import events_for
@@ -129,8 +129,7 @@ def _diverged(engine: Rates, dead: Mapping[int, Failure]) -> dict[int, Failure]:
     for replica in range(len(engine.state.seeds)):
         rows = [network.weights[replica] for network in engine.state.networks.values()]
         if not all(bool(torch.isfinite(row).all()) for row in rows):
-            why = f"weights that are not finite after {engine.count} steps; expected a training that converges; "
-            found.setdefault(replica, Failure("diverged", why + "lower the learning rate"))
+            found[replica] = failure_of(not_finite(engine.count))
             for row in rows:
                 row.zero_()
     return {replica: failure for replica, failure in found.items() if replica not in dead}

@@ -1,0 +1,79 @@
+"""Sweeps in processes: killed, interrupted, with workers that die; nothing is lost, nothing is half written."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fewer.sweep.grid import grid_of
+from fewer.sweep.run import Sweep, Where
+from sweep.kills import different, finished, killed_until_done, sweep
+
+GRID = """
+[base]
+task = "toys:Blobs"
+batch = 8
+steps = 20000
+[axes]
+seed = "0-1"
+engine = "plain"
+"""
+
+
+def test_a_sweep_killed_three_times_ends_complete_and_identical(tmp_path: Path) -> None:
+    torch.set_num_threads(1)
+    sweep(24, 30, tmp_path / "whole", "here")
+    assert killed_until_done(24, 3, tmp_path / "patched", steps=30, on="here") == 3
+    assert finished(tmp_path / "patched") == 24
+    assert different(tmp_path / "whole", tmp_path / "patched") == []
+
+
+def test_a_dead_worker_costs_its_unit_a_try_and_no_other_unit_anything(tmp_path: Path) -> None:
+    base = {"task": "sweep.tasks:Mortal", "batch": 8, "steps": 10}
+    content: dict[str, Any] = {
+        "base": base,
+        "points": [
+            {"set.marker": str(tmp_path / "once"), "set.deaths": 1},
+            {"set.marker": str(tmp_path / "always"), "set.deaths": 99},
+            {"seed": "0-2"},
+        ],
+        "resources": {"retries": 1},
+    }  # fmt: skip
+    rows = Sweep(grid_of(content), tmp_path / "sweep", Where(processes=1)).run()
+    assert [row["status"] for row in rows] == ["done", "failed", "done", "done", "done"]
+    assert rows[1]["why"] == "worker died: the process ended by signal SIGKILL, 2 times"
+    assert (tmp_path / "once").read_text() == "x" and (tmp_path / "always").read_text() == "xx"
+
+
+def test_an_interrupt_ends_the_children_and_exits_with_130(tmp_path: Path) -> None:
+    (tmp_path / "grid.toml").write_text(GRID)
+    command = [sys.executable, "-m", "fewer", "sweep", str(tmp_path / "grid.toml"), "--out", str(tmp_path / "out")]
+    place = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen([*command, "--processes", "1"], env={**os.environ, **place}, stderr=subprocess.PIPE,
+                               start_new_session=True)  # fmt: skip
+    deadline = time.monotonic() + 240
+    while not list(tmp_path.glob("out/points/*/metrics.jsonl")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to everybody in the group
+    _, said = process.communicate(timeout=60)
+    assert (
+        process.returncode == 130
+        and b"Traceback" not in said
+        and said.endswith(b"run the same command again to go on\n")
+    )
+    try:
+        os.killpg(process.pid, 0)
+        raise AssertionError("a child is left")
+    except ProcessLookupError:
+        pass
+    assert not list(tmp_path.rglob("*.part"))
+    plan = json.loads((tmp_path / "out" / "plan.json").read_text())
+    assert len(plan["units"]) == 2
