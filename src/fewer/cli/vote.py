@@ -10,7 +10,7 @@ from fewer.core.errors import UserError
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
     parser.add_argument("run", nargs="+", help="finished runs of the same task and settings' data")
-    parser.add_argument("--how", default="mean", help="best, majority, mean or weighted")
+    parser.add_argument("--how", default="mean", help="best (by region if a task has such), majority, mean or weighted")
     parser.add_argument("--split", default="test", help="where to count")
     parser.add_argument("--choose-on", default="validation", help="where weights or the best member are chosen")
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from fewer.core.errors import UserError
 from fewer.core.task import Inputs, Nets, Noise, Task
 
-__all__ = ["Attackable", "Classifier", "Featured", "Together", "Voting", "ability"]
+__all__ = ["Attackable", "Classifier", "Featured", "Grouped", "Spare", "Together", "Voting", "ability"]
 
 Ability = TypeVar("Ability")
 
@@ -57,11 +57,30 @@ class Featured(Protocol):
 
 
 @runtime_checkable
+class Spare(Protocol):
+    """Some of the task's networks have outputs that they can do without, as an encoder has latent variables."""
+
+    def spare(self) -> tuple[str, ...]:
+        """Networks of which a mask may cut single outputs off."""
+
+
+@runtime_checkable
 class Together(Protocol):
     """The task judges many replicas at once for less than one by one, as where a simulator steps all episodes."""
 
     def evaluate_together(self, split: str, replicas: int) -> Generator[Any, Tensor, list[dict[str, float]]]:
         """As `evaluate`, with a leading axis of replicas on every leaf and on the predictions."""
+
+
+@runtime_checkable
+class Grouped(Protocol):
+    """The task's samples fall into groups, such as regions, that different members of an ensemble may answer best."""
+
+    def groups(self, batch: Any) -> Tensor:
+        """(batch,), integer: known when predicting, so no label."""
+
+    def evaluate_groups(self, split: str) -> Generator[Any, Tensor, dict[int, float]]:
+        """As `evaluate`, but returns each group's own first figure."""
 
 
 @runtime_checkable

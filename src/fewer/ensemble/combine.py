@@ -1,8 +1,8 @@
 """Ensembles are predictors made of predictors: `[Predict, ...] -> Predict`.
 
 `mean` and `weighted` average in the space in which the task predicts, `majority` lets every member decide first,
-`best` is the member with the best figure. Weights and the best member are chosen on the validation split; another
-split has to be asked for.
+`best` is the member with the best figure, in each group of samples its own where the task has groups. Weights and the
+best member are chosen on the validation split; another split has to be asked for.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fewer.core.abilities import Voting, ability
+from fewer.core.abilities import Grouped, Voting, ability
 from fewer.core.errors import UserError
 from fewer.core.evaluate import evaluate
 from fewer.core.settings import nearest
 from fewer.core.task import Predict, Task
+from fewer.ensemble.groups import best_per_group
 
 __all__ = ["HOW", "combine"]
 
@@ -47,7 +48,9 @@ def majority(task: Task[Any], members: Sequence[Predict], split: str) -> Predict
 
 
 def best(task: Task[Any], members: Sequence[Predict], split: str) -> Predict:
-    """The member with the largest first figure on the split; the first of equals."""
+    """The member with the largest first figure on the split, group by group if the task is Grouped."""
+    if isinstance(task, Grouped):
+        return best_per_group(task, members, split)
     figures = _figures(task, members, split)
     return members[figures.index(max(figures))]
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fewer.core.errors import UserError
 from fewer.tasks.nowcast.motion import Field, carried, motion
 
-__all__ = ["SPREAD_KM_PER_MINUTE", "decision", "displacements", "extrapolate", "pysteps_extrapolate"]
+__all__ = ["SPREAD_KM_PER_MINUTE", "decision", "displacements", "extrapolate", "pysteps_extrapolate", "spread"]
 
 # How fast the position of rain becomes uncertain; tried 0.1 to 0.2 on five radar events
 SPREAD_KM_PER_MINUTE = 0.2
@@ -53,19 +53,20 @@ def extrapolate(
     raining = (np.nan_to_num(last) >= max(rain_mm_per_hour, 1e-6)).astype(np.float32)
     found = []
     for lead, travelled in enumerate(displacements(moving, leads), start=1):
-        width = SPREAD_KM_PER_MINUTE * step_minutes * lead / pixel_km
         there, seen = carried(raining, travelled, 0.0), carried(known, travelled, 0.0)
-        found.append(_spread(there, seen, width))
+        # the share of rain around each pixel among what is known there
+        share, whole = (spread(part, lead, step_minutes, pixel_km) for part in (there, seen))
+        found.append(np.where(seen > 0, np.clip(share / np.maximum(whole, 1e-3), 0, 1), 0).astype(np.float32))
     return np.stack(found)
 
 
-def _spread(raining: Field, seen: Field, width: float) -> Field:
-    """The share of rain around each pixel among what is known there."""
+def spread(field: Field, steps: int, step_minutes: float, pixel_km: float) -> Field:
+    """The field blurred as far as its place is uncertain after that many steps."""
     from scipy.ndimage import gaussian_filter
 
-    blurred = [gaussian_filter(part, width, mode="nearest", truncate=3) for part in (raining, seen)]
-    share: Field = np.where(seen > 0, blurred[0] / np.maximum(blurred[1], 1e-3), 0).astype(np.float32)
-    return np.clip(share, 0, 1)
+    width = SPREAD_KM_PER_MINUTE * step_minutes * steps / pixel_km
+    blurred: Field = gaussian_filter(field, width, mode="nearest", truncate=3) if width > 0 else field
+    return blurred
 
 
 def decision(probability: Field) -> float:

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from fewer.core.errors import UserError
 
-__all__ = ["Field", "carried", "motion"]
+__all__ = ["Field", "carried", "displacement", "motion"]
 
 Field = NDArray[np.floating[Any]]
 
-_LEVELS = 4  # displacements up to about 8 x 8 pixels a step are found
+_LEVELS = 4  # halvings: motion of some twenty pixels a step is found
 _ROUNDS = 3
 _WINDOW = 12.0  # pixels at full resolution, standard deviation of the Gaussian
 _SMALLEST = 3.0  # the same at coarse levels
@@ -38,6 +38,11 @@ def motion(rates: NDArray[np.floating[Any]], *, window: float = _WINDOW) -> Fiel
     known = np.isfinite(rates)
     # logarithms: a shower ten times as strong should not count a hundred times
     strength = np.log1p(np.clip(np.where(known, rates, 0), 0, None) / _FAINT_MM_PER_HOUR).astype(np.float32)
+    return displacement(strength, known, window=window)
+
+
+def displacement(strength: Field, known: NDArray[np.bool_], *, window: float = _WINDOW) -> Field:
+    """The same for anything that moves: differences of about 1 are large."""
     levels = [([_blurred(image, 1.0) for image in strength], list(known.astype(np.float32)))]
     for _ in range(_LEVELS - 1):
         levels.append(tuple([_halved(image) for image in part] for part in levels[-1]))  # type: ignore[arg-type]

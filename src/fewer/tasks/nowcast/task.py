@@ -105,6 +105,19 @@ class Nowcast(Task[Windows]):
             found["trained_on_validation"] = 1.0
         return found
 
+    def groups(self, batch: Windows) -> Tensor:
+        """Region-years: an ensemble may trust another member in each."""
+        return batch.place
+
+    def evaluate_groups(self, split: str) -> Generator[Windows, Tensor, dict[int, float]]:
+        """IoU of each region-year."""
+        data = self._split("validation" if split == "test" and self.settings.data else split)
+        scores = Scores(rain_mm_per_hour=self.settings.rain_mm_per_hour)
+        for index in batches(data, _PER_BATCH):
+            batch = data.take(index)
+            scores.add((yield batch), batch.rate, batch.valid, batch.place)
+        return {int(place): iou for place, iou in scores.by_place().items()}
+
     def surface(self, batch: Windows) -> Tensor:
         """The images, standardised."""
         return batch.satellite
