@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 
 import torch
@@ -12,22 +11,22 @@ from fewer.core.data import TensorData
 from fewer.core.errors import UserError
 from fewer.core.task import Data
 from fewer.tasks.nowcast.bands import BANDS
-from fewer.tasks.nowcast.ground import covered, nearest_radar
-from fewer.tasks.nowcast.regimes import CORE, Scene, checked_regions, draw_scene
+from fewer.tasks.nowcast.gaps import Gaps
+from fewer.tasks.nowcast.layout import CORE, SPLITS, Place
+from fewer.tasks.nowcast.regimes import Scene, checked_regions, draw_scene
 from fewer.tasks.nowcast.weather import WET, Weather, checked_size
 from fewer.tasks.nowcast.windows import LEADS, SEEN, Windows
 
-__all__ = ["YEARS", "PackedWindows", "coded", "decoded", "generated", "place_names"]
+__all__ = ["YEARS", "PackedWindows", "coded", "decoded", "generated", "places"]
 
 YEARS = (2019, 2020)
-SPLITS = ("train", "validation", "test", "heldout")
 _STEP, _CODE_OF_WET, _BLIND = 0.035, 55, 255  # codes of rates: 0 dry, 1 to 254 a logarithmic scale, 255 no radar
 _UNPACKED_BYTES = 1 << 30  # up to here windows are kept ready to use
 
 
-def place_names(regions: Sequence[str] = CORE) -> tuple[str, ...]:
-    """What `Windows.place` counts: region-years, as the competition's folders name them."""
-    return tuple(f"{year}/{region}" for region in regions for year in YEARS)
+def places(regions: Sequence[str] = CORE) -> tuple[Place, ...]:
+    """What `Windows.place` counts."""
+    return tuple(Place(region, year) for year in YEARS for region in regions)
 
 
 def generated(
@@ -42,18 +41,18 @@ def generated(
     if count < 1:
         raise UserError(f"{count} windows", "at least one")
     checked_size(size)
-    places = [(region, year) for region in checked_regions(regions) for year in YEARS]
+    everywhere = places(checked_regions(regions))
     chunk = 32 if torch.device(device).type == "cuda" else 4
     satellites, codes = [], []
     for first in range(0, count, chunk):
         scenes = [
-            draw_scene(*places[index % len(places)], seed=seed, name=f"{split}/{index}")
+            draw_scene(everywhere[index % len(everywhere)], seed=seed, name=f"{split}/{index}")
             for index in range(first, min(first + chunk, count))
         ]
         satellite, code = _packed(scenes, size, device)
         satellites.append(satellite)
         codes.append(code)
-    place = torch.arange(count, device=device) % len(places)
+    place = torch.arange(count, device=device) % len(everywhere)
     packed = PackedWindows(torch.cat(satellites), torch.cat(codes), place)
     ready = 4 * count * size**2 * (SEEN * (len(BANDS) + 1) + 2 * LEADS) <= _UNPACKED_BYTES
     return TensorData(packed.take(torch.arange(count))) if ready else packed
@@ -109,22 +108,10 @@ def _packed(scenes: Sequence[Scene], size: int, device: str) -> tuple[Tensor, Te
             satellites.append(((frame.satellite - mean) / deviation).half())
         if frame.rate is not None:
             rates.append(frame.rate)
-    satellite, rate = torch.stack(satellites, dim=1), torch.stack(rates, dim=1)
-    valid = torch.ones_like(rate, dtype=torch.bool)
-    for index, scene in enumerate(scenes):
-        hide_(satellite[index], valid[index], scene)
-    return satellite, coded(rate, valid)
-
-
-def hide_(satellite: Tensor, valid: Tensor, scene: Scene) -> None:
-    """Take away what was not measured: lines of an image, pixels far from any radar, a radar under repair."""
-    size, dice = valid.shape[-1], random.Random(scene.seed ^ 0x47415053)
-    valid &= covered(scene.region, size).to(valid.device)
-    if dice.random() < 0.06:
-        _, which = nearest_radar(scene.region, size)
-        silent = (which == dice.randrange(9)).to(valid.device)
-        first = dice.randrange(len(valid))
-        valid[first : first + dice.randint(1, len(valid))] &= ~silent
-    if dice.random() < 0.03:
-        first, lines = dice.randrange(size), dice.randint(1, size // 4)
-        satellite[dice.randrange(len(satellite)), :, first : first + lines] = float("nan")
+    satellite = torch.stack(satellites, dim=1)
+    gaps = [Gaps(scene, size=size, frames=LEADS, images=SEEN) for scene in scenes]
+    for index, each in enumerate(gaps):
+        for image in range(SEEN):
+            satellite[index, image, :, each.lines(image)] = float("nan")
+    valid = torch.stack([torch.stack([each.valid(lead) for lead in range(LEADS)]) for each in gaps])
+    return satellite, coded(torch.stack(rates, dim=1), valid.to(device))

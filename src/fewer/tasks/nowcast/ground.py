@@ -15,9 +15,10 @@ from fewer.tasks.nowcast.fields import Evolution, Grid, Law
 from fewer.tasks.nowcast.regimes import REGIONS
 from fewer.tasks.nowcast.windows import FACTOR
 
-__all__ = ["SATELLITE_KM", "covered", "land", "latitudes", "nearest_radar", "radar_offset_km", "sun"]
+__all__ = ["RADARS", "SATELLITE_KM", "covered", "land", "latitudes", "nearest_radar", "radar_offset_km", "sun"]
 
 SATELLITE_KM = 12.0
+RADARS = 9  # around the central square
 _KM_PER_DEGREE = 111.2
 _MAP = 288  # pixels of the map that any size is cut from
 

@@ -15,8 +15,9 @@ from datetime import datetime, timedelta
 from fewer.core.errors import UserError
 from fewer.core.seed import torch_seed
 from fewer.core.settings import nearest
+from fewer.tasks.nowcast.layout import CORE, Place
 
-__all__ = ["CORE", "REGIMES", "REGIONS", "TRANSFER", "Regime", "Region", "Scene", "checked_regions", "draw_scene"]
+__all__ = ["CORE", "REGIMES", "REGIONS", "Regime", "Region", "Scene", "checked_regions", "draw_scene"]
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,6 @@ REGIONS: dict[str, Region] = {
     "roxi_0009": Region(46.0, 15.0, 0.80, 1.2, {2019: 0.1160, 2020: 0.1210}),
     "roxi_0010": Region(62.0, 24.0, 0.80, 0.7, {2019: 0.1190, 2020: 0.1250}),
 }
-TRANSFER = ("roxi_0008", "roxi_0009", "roxi_0010")
-CORE = tuple(name for name in REGIONS if name not in TRANSFER)
 
 
 @dataclass(frozen=True)
@@ -90,8 +89,9 @@ class Scene:
     top_km: float
 
 
-def draw_scene(region: str, year: int, *, seed: int, name: str, start: datetime | None = None) -> Scene:
+def draw_scene(place: Place, *, seed: int, name: str, start: datetime | None = None) -> Scene:
     """The scene of that name: its season, hour, regime and wind; any order of drawing gives the same."""
+    region, year = place
     own = torch_seed(seed, f"weather/{region}/{year}/{name}")
     dice, climate = random.Random(own), REGIONS[region]
     quarters = 365 * 96  # of an hour, in a year

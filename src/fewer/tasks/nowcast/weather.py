@@ -65,7 +65,7 @@ class Weather:
         dry = [NormalDist().inv_cdf(1 - scene.wet) for scene in self.scenes]
         self.threshold = torch.tensor(dry, device=self.device)[:, None, None]
 
-    def frames(self, count: int, *, seen: range, measured: range) -> Iterator[Frame]:
+    def frames(self, count: int, *, seen: Sequence[int], measured: Sequence[int]) -> Iterator[Frame]:
         """`count` frames 15 minutes apart: satellite images for those in `seen`, radar for those in `measured`."""
         coarse = self._evolution("coarse", self.coarse_grid, (4000.0, _SPLIT_KM))
         others = [self._still(name, law) for name, law in _OTHERS.items()]
@@ -76,7 +76,7 @@ class Weather:
         sensor = self._generators("sensor")
         for frame in range(count):
             if frame:
-                for field in [coarse, *others] if frame <= seen.stop else [coarse]:
+                for field in [coarse, *others] if seen and frame <= seen[-1] else [coarse]:
                     field.advance_()
             satellite = rate = None
             if frame in seen:
