@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +22,7 @@ from fewer.core.whole import refusal, write_whole
 from fewer.tasks.nowcast.bands import BANDS
 from fewer.tasks.nowcast.gaps import Gaps
 from fewer.tasks.nowcast.layout import CONTESTS, LAYOUTS, Place
-from fewer.tasks.nowcast.regimes import Scene, checked_regions, draw_scene
+from fewer.tasks.nowcast.regimes import checked_regions, draw_scene
 from fewer.tasks.nowcast.timetable import HEADER, Event, csv_rows, timetable
 from fewer.tasks.nowcast.weather import Weather, checked_size
 
@@ -80,13 +81,7 @@ def _path(folder: Path, key: tuple[str, str, Place]) -> Path:
 def _new_files(folder: Path, places: Sequence[Place], events: Sequence[Event], size: int) -> Iterator[_Datasets]:
     """Empty datasets in files of temporary names, which are renamed once all are full."""
     h5py = _h5py()
-    rows = {
-        ("satellite", split): sum(len(event.images) for event in events if event.split == split)
-        for split in _splits(events)
-    }
-    rows |= {
-        ("radar", split): sum(len(event.scans) for event in events if event.split == split) for split in _splits(events)
-    }
+    rows = _rows(events)
     datasets: _Datasets = {}
     parts: dict[Path, Path] = {}
     try:
@@ -113,8 +108,13 @@ def _new_files(folder: Path, places: Sequence[Place], events: Sequence[Event], s
             part.unlink(missing_ok=True)
 
 
-def _splits(events: Sequence[Event]) -> list[str]:
-    return list(dict.fromkeys(event.split for event in events))
+def _rows(events: Sequence[Event]) -> Counter[tuple[str, str]]:
+    """Length of each file, by product and split."""
+    rows: Counter[tuple[str, str]] = Counter()
+    for event in events:
+        rows["satellite", event.split] += len(event.images)
+        rows["radar", event.split] += len(event.scans)
+    return rows
 
 
 def _fill(datasets: _Datasets, places: Sequence[Place], events: Sequence[Event], how: tuple[int, int, str]) -> None:
@@ -141,9 +141,8 @@ def _fill(datasets: _Datasets, places: Sequence[Place], events: Sequence[Event],
 
 def _image(satellite: Tensor, gaps: Gaps, frame: int) -> Tensor:
     """(bands, size, size) as an imager counts: steps of 0.001 and 0.05 K; NaN where lines were lost."""
-    steps = torch.tensor([0.001 if band.reflectance else 0.05 for band in BANDS], device=satellite.device)[
-        :, None, None
-    ]
+    least = [0.001 if band.reflectance else 0.05 for band in BANDS]
+    steps = torch.tensor(least, device=satellite.device)[:, None, None]
     image = torch.round(satellite / steps) * steps
     image[:, gaps.lines(frame)] = float("nan")
     return image

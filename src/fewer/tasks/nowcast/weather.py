@@ -78,6 +78,8 @@ class Weather:
             if frame:
                 for field in [coarse, *others] if seen and frame <= seen[-1] else [coarse]:
                     field.advance_()
+                if fine is not None:
+                    fine.advance_()
             satellite = rate = None
             if frame in seen:
                 places = self._spread(wide_origins[frame])
@@ -87,8 +89,6 @@ class Weather:
             if frame in measured:
                 if fine is None:  # stationary, so it may begin where it is first looked at
                     fine = self._evolution("fine", self.fine_grid, (_SPLIT_KM, _FINEST_KM))
-                else:
-                    fine.advance_()
                 rate = self._rate(coarse, fine, self._spread(near_origins[frame]))
             yield Frame(satellite, rate)
 
