@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 import fewer
+from fewer.core.choice import FILE
 from fewer.core.cohort import Cohort
 from fewer.core.engine import Engine, Training
 from fewer.core.errors import UserError
@@ -65,6 +66,13 @@ class Job:
             or not 0 <= min(self.seeds) <= max(self.seeds) < 2**62
         ):
             raise UserError(f"seeds {self.seeds}", "different whole numbers from 0 to below 2^62", "--seeds 0-4")
+        if self.training.choose_every and self.prune is not None and self.prune.when != "start":
+            raise UserError(
+                f"weights chosen by validation while {self.prune.when} pruning changes the mask", "when=start",
+                "leave --choose-every out",
+            )  # fmt: skip
+        if self.training.compile and self._chosen() != "plain":
+            raise UserError(f"compile with the {self._chosen()} engine", "one replica", "--engine plain")
         if self.training.precision == "bfloat16" and self._chosen() != "plain":
             raise UserError(f"bfloat16 with the {self._chosen()} engine", "float32 or float64", "or --engine plain")
 
@@ -87,7 +95,7 @@ class Job:
         with folder.locked():
             fresh = folder.claim(self.config(), versions())
             if folder.finished:
-                folder.remove("state.safetensors")  # a kill may have come just before this
+                _tidy(folder)  # a kill may have come just before this
                 found = folder.read_json("metrics.json")
                 return list(found["replicas"]) if "replicas" in found else [found]
             try:
@@ -171,13 +179,17 @@ class Job:
         save_results(engine, 0, folder)
         modules = engine.state.modules_of(0)
         figures = evaluate(engine.task, predictor(engine.task, modules, self.seeds[0]))
+        if engine.chosen:
+            figures["chosen_step"] = engine.chosen[0]
         folder.write_json("metrics.json", figures)
-        folder.remove("state.safetensors")
+        _tidy(folder)
         return figures
 
     def _cohort(self, folder: Folder, loop: Loop | None) -> list[dict[str, float]]:
         engine = self._train(self.build(), folder, loop)
         figures = evaluate_cohort(engine.task, engine.state)
+        for found, step in zip(figures, engine.chosen):
+            found["chosen_step"] = step
         for replica, seed in enumerate(self.seeds):
             part = Folder(folder.path / f"seed-{seed}")
             part.path.mkdir(exist_ok=True)
@@ -185,8 +197,14 @@ class Job:
             save_results(engine, replica, part)
             part.write_json("metrics.json", figures[replica])
         folder.write_json("metrics.json", {"replicas": figures})
-        folder.remove("state.safetensors")
+        _tidy(folder)
         return figures
+
+
+def _tidy(folder: Folder) -> None:
+    """Remove what only an unfinished run needs."""
+    for name in ("state.safetensors", FILE):
+        folder.remove(name)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,9 @@ EXAMPLES = """examples:
   fewer train vision --from runs/snip95 --steps 500 --out runs/tuned"""
 
 
+_TRAINING = ("steps", "batch", "precision", "device", "choose_every", "patience", "compile")
+
+
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
     parser.epilog, parser.formatter_class = EXAMPLES, argparse.RawDescriptionHelpFormatter
@@ -32,6 +35,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--batch", type=int)
     parser.add_argument("--optimizer", metavar="KIND[,KEY=VALUE...]", help="such as adam,lr=1e-3,decay_from=0.5")
     parser.add_argument("--precision", help="float32, float64 or bfloat16")
+    parser.add_argument(
+        "--choose-every", type=int, metavar="STEPS", help="look at validation that often and end with the best weights"
+    )
+    parser.add_argument("--patience", type=int, metavar="LOOKS", help="stop after that many without improvement")
+    parser.add_argument(
+        "--compile", action="store_true", default=None, help="torch.compile on CUDA: minutes, then fast"
+    )
     parser.add_argument("--threads", type=int, help="CPU threads; the bits depend on it")
 
 
@@ -77,7 +87,7 @@ def job_of(arguments: argparse.Namespace):  # type: ignore[no-untyped-def]
     from fewer.prune.pruning import Pruning
 
     kind, _ = task_class(arguments.task)
-    wanted = {name: getattr(arguments, name) for name in ("steps", "batch", "precision", "device")}
+    wanted = {name: getattr(arguments, name) for name in _TRAINING}
     options = {**kind.recommended, **{name: value for name, value in wanted.items() if value is not None}}
     if arguments.optimizer:
         options["optimizer"] = from_text(Optimizer, _pairs(arguments.optimizer, "kind"), options.get("optimizer"))

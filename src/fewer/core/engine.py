@@ -39,10 +39,18 @@ class Training:
     device: str = "cpu"
     precision: str = "float32"  # float64 for comparisons; bfloat16 autocasts the forward (plain only)
     tf32: bool = True  # matrix products on CUDA with 10-bit mantissas
+    compile: bool = False  # torch.compile the networks (plain engine on CUDA; elsewhere it changes nothing)
+    choose_every: int = 0  # steps between looks at validation; the run ends with the best weights; 0: with the last
+    patience: int = 0  # looks without improvement after which training stops; 0: never
 
     def __post_init__(self) -> None:
         if self.steps < 0 or self.batch < 1:
             raise UserError(f"{self.steps} steps of {self.batch} samples", "steps >= 0 and batch >= 1")
+        if self.choose_every < 0 or self.patience < 0 or (self.patience and not self.choose_every):
+            raise UserError(
+                f"patience {self.patience}, looking every {self.choose_every} steps", "neither below 0, and patience "
+                "only with looks to count", "set choose_every",
+            )  # fmt: skip
         if self.precision not in _PRECISIONS:
             raise UserError(f"precision {self.precision!r}", f"one of {', '.join(_PRECISIONS)}")
         if self.device not in ("cpu", "cuda") and not self.device.startswith("cuda:"):
@@ -84,6 +92,7 @@ class Engine(ABC):
         self.count = 0  # finished steps, as a number: what decides which objectives take their turn
         self.ahead = (-1, self.seeds)  # on a CPU: a first step and the order of those that follow
         self.counted = [0] * len(self.objectives)  # turns whose losses `mean_losses` has already given
+        self.chosen: tuple[int, ...] = ()  # where validation chose: the step whose weights each replica ended with
 
     @abstractmethod
     def gradients(self, objective: Objective[Any], batch: Any) -> tuple[Tensor, dict[str, Tensor]]:
@@ -95,6 +104,10 @@ class Engine(ABC):
     def rate(self, index: int, turn: Tensor, total: int) -> Tensor:
         """The learning rate of an objective's turn: a scalar, or (replicas, 1)."""
         return optimizer.learning_rate(self.settings[index], turn, total)
+
+    def agreed(self, numbers: Tensor) -> Tensor:
+        """What all processes of one training go by; alone, one's own."""
+        return numbers
 
     def advance(self, steps: int) -> None:
         """That many steps."""

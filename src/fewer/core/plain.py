@@ -36,6 +36,10 @@ class Plain(Engine):
             network.bind_(0)
             network.module.requires_grad_(False)
         self.modules = {name: network.module for name, network in self.state.networks.items()}
+        if self.training.compile and self.device.type == "cuda":
+            torch.backends.cudnn.benchmark = True
+            for module in self.modules.values():
+                module.compile(dynamic=False)
         parts = [part for module in self.modules.values() for part in module.modules()]
         self.random_layers = any(isinstance(part, RANDOM_LAYERS) for part in parts)
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import torch
 
+from fewer.core.choice import Choice
 from fewer.core.engine import Engine
 from fewer.core.errors import UserError
 from fewer.core.folder import Folder
@@ -43,25 +44,31 @@ class Loop:
 def fit(
     engine: Engine, folder: Folder | None = None, *, events: Sequence[Event] = (), loop: Loop | None = None
 ) -> None:
-    """Train to the engine's last step, from a saved state if the folder has one."""
+    """Train to the engine's last step, from a saved state if the folder has one; validation may choose an earlier."""
     loop = loop or Loop()
     if folder is not None:
         if engine.count == 0 and (folder.path / "state.safetensors").exists():
             engine.restore_(folder.read_tensors("state.safetensors"))
         folder.forget_after(engine.count)  # also where a kill came before the first state: the log is there already
     total, saved = engine.training.steps, time.monotonic()
-    while engine.count < total:
+    choice = Choice(engine, folder) if engine.training.choose_every else None
+    while engine.count < total and not (choice is not None and choice.done(engine.count)):
         for event in events:
             if event.next(engine.count) == engine.count:
                 event.act(engine)
         log_at = (engine.count // loop.log_every + 1) * loop.log_every
         later = [step for event in events if (step := event.next(engine.count + 1)) is not None]
-        engine.advance(min([total, log_at, *later]) - engine.count)
+        look_at = total if choice is None else choice.next(engine.count)
+        engine.advance(min([total, log_at, look_at, *later]) - engine.count)
         if engine.count == log_at or engine.count == total:
             _speak(engine, folder, loop)
+        if choice is not None and engine.count in (look_at, total):
+            choice.look(engine)
         if folder is not None and time.monotonic() - saved > loop.save_seconds and engine.count % loop.log_every == 0:
             folder.write_tensors("state.safetensors", dict(engine.state.named()))
             saved = time.monotonic()
+    if choice is not None:
+        engine.chosen = choice.restore_(engine)
 
 
 def _speak(engine: Engine, folder: Folder | None, loop: Loop) -> None:
