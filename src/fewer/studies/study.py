@@ -40,6 +40,11 @@ STUDIES: dict[str, tuple[str, str]] = {
     "cellfree/selectors": ("fewer.studies.cellfree_selectors:selectors", "every selector against what is possible"),
     "cellfree/ceiling": ("fewer.studies.cellfree_selectors:ceiling", "what n measurements of error s can give at most"),
     "cellfree/scaling": ("fewer.studies.cellfree_selectors:scaling", "the local model as the network grows"),
+    "control/fig1": ("fewer.studies.control:fig1", "score against sparsity, BCQ and BC, SNIP beside all others"),
+    "control/fig2": ("fewer.studies.control:fig2", "score against sparsity, BCQ and BC, GraSP beside all others"),
+    "control/fig3": ("fewer.studies.control_memory:fig3", "weights left in each layer, SNIP and GraSP"),
+    "control/table1": ("fewer.studies.control_memory:table1", "bytes of pruned networks by format"),
+    "control/fig4": ("fewer.studies.control_memory:fig4", "bytes against sparsity"),
     "cellfree/se": ("fewer.studies.cellfree_efficiency:efficiency", "spectral efficiency of predicted clusters"),
 }
 

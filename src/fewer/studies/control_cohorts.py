@@ -1,0 +1,185 @@
+"""Cohorts of the control studies: recipes x seeds of BCQ on one environment, trained in lock-step and judged together.
+
+One training gives both algorithms: BCQ's autoencoder learns by itself, and its decoder is the paper's BC. Each agent
+leaves a JSON file, so a study made of many cohorts may be cut off at any moment, run on several machines and be put
+together on one without a GPU.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fewer.core.cohort import Cohort
+from fewer.core.engine import Engine, Training
+from fewer.core.errors import UserError
+from fewer.core.evaluate import evaluate_cohort
+from fewer.core.optimizer import Optimizer
+from fewer.core.train import Event, Loop, fit
+from fewer.core.whole import write_whole
+from fewer.prune.pruning import Pruning, layer_keeps, prune_
+from fewer.prune.schedule import events_for
+from fewer.studies.study import Say
+from fewer.tasks.control.settings import Settings
+from fewer.tasks.control.task import Control
+
+__all__ = ["ENVIRONMENTS", "RECIPES", "Place", "Row", "read_rows", "train_agents", "where"]
+
+Row = dict[str, Any]
+Recipe = Callable[[float], Pruning | None]
+
+ENVIRONMENTS = ("hopper", "halfcheetah", "walker2d")
+
+# What may remove the weights. Beside the papers' criteria: what was tried to close their gap to the dense network.
+RECIPES: dict[str, Recipe] = {
+    "dense": lambda sparsity: None,
+    "snip": lambda sparsity: Pruning("snip", sparsity),
+    "grasp": lambda sparsity: Pruning("grasp", sparsity),
+    "random": lambda sparsity: Pruning("random", sparsity, "layer"),
+    "erk": lambda sparsity: Pruning("random", sparsity, "erk"),
+    "magnitude": lambda sparsity: Pruning("magnitude", sparsity),
+    "synflow": lambda sparsity: Pruning("synflow", sparsity),
+    "set": lambda sparsity: Pruning("random", sparsity, "erk", when="set", end=0.75),
+    "snip-batches": lambda sparsity: Pruning("snip", sparsity, batches=50),
+    "snip-rounds": lambda sparsity: Pruning("snip", sparsity, batches=10, iterations=20),
+    "grasp-batches": lambda sparsity: Pruning("grasp", sparsity, batches=50),
+    "snip-erk": lambda sparsity: Pruning("snip", sparsity, "erk", batches=50),
+    "rigl": lambda sparsity: Pruning("random", sparsity, "erk", when="rigl", end=0.75),
+    "snip-rigl": lambda sparsity: Pruning("snip", sparsity, batches=50, when="rigl", end=0.75),
+    "gradual": lambda sparsity: Pruning("magnitude", sparsity, when="gradual", begin=0.05, end=0.5),
+}
+
+
+class Guarded:
+    """A change of one replica's mask that, when refused, ends this replica and not the cohort."""
+
+    def __init__(self, event: Event, replica: int, refused: dict[int, str]) -> None:
+        self.event, self.replica, self.refused = event, replica, refused
+
+    def next(self, step: int) -> int | None:
+        return None if self.replica in self.refused else self.event.next(step)
+
+    def act(self, engine: Engine) -> None:
+        try:
+            self.event.act(engine)
+        except UserError as error:
+            self.refused[self.replica] = str(error)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where agents are trained and kept, and how long."""
+
+    out: Path
+    steps: int
+    settings: Settings
+    device: str = "cpu"
+    optimizer: Optimizer = dataclasses.field(default_factory=Optimizer)
+    say: Say = print
+
+    def path(self, environment: str, recipe: str, sparsity: float, seed: int) -> Path:
+        """One agent's file."""
+        name = recipe if recipe == "dense" else f"{recipe}-{100 * sparsity:g}"
+        return self.out / "agents" / environment / f"{name}-seed{seed}.json"
+
+
+def where(scale: str, out: Path, say: Say) -> Place:
+    """Quick: small networks and short episodes on a CPU. Full: the paper's networks, 100,000 updates, 20 episodes."""
+    if scale == "quick":
+        small = Settings(
+            policy="both", transitions=4000, hidden=(128, 96), autoencoder_hidden=(128, 128), episodes=4, horizon=150
+        )
+        return Place(out, 400, small, say=say)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return Place(out, 100_000, Settings(policy="both"), device, say=say)
+
+
+def train_agents(
+    place: Place, environment: str, wanted: Sequence[tuple[str, float]], seeds: Sequence[int], *, save: bool = False
+) -> list[Row]:
+    """Every (recipe, sparsity) with every seed as one cohort; agents that are finished are only read."""
+    agents = [(recipe, 0.0 if recipe == "dense" else sparsity, seed) for recipe, sparsity in wanted for seed in seeds]
+    missing = [agent for agent in dict.fromkeys(agents) if not place.path(environment, *agent).exists()]
+    if missing:
+        _train(place, environment, missing, save=save)
+    return [json.loads(place.path(environment, *agent).read_text()) for agent in dict.fromkeys(agents)]
+
+
+def read_rows(place: Place) -> list[Row]:
+    """Every finished agent."""
+    return [json.loads(path.read_text()) for path in sorted(place.out.glob("agents/*/*.json"))]
+
+
+def _train(place: Place, environment: str, agents: Sequence[tuple[str, float, int]], *, save: bool) -> None:
+    begin = time.monotonic()
+    task = Control(dataclasses.replace(place.settings, environment=environment))
+    prunings = [RECIPES[recipe](sparsity) for recipe, sparsity, _ in agents]
+    training = Training(place.steps, 100, place.optimizer, place.device)
+    engine = Cohort(task, training, [seed for *_, seed in agents])
+    refused: dict[int, str] = {}
+    for replica, pruning in enumerate(prunings):
+        if pruning is not None and pruning.when != "gradual":
+            try:
+                prune_(engine, pruning, replica)
+            except UserError as error:  # the mask would leave a useless network: that is the result
+                refused[replica] = str(error)
+                place.say(f"{environment} {agents[replica]}: {error}")
+    engine.begin_()
+    place.say(f"{environment}: {len(agents)} agents, masks after {time.monotonic() - begin:.0f} s")
+    events = [
+        Guarded(event, replica, refused)
+        for replica, pruning in enumerate(prunings)
+        if replica not in refused
+        for event in events_for([None] * replica + [pruning], place.steps)
+    ]
+    trained = time.monotonic()
+    fit(engine, events=events, loop=_loop(place, environment))
+    rate = len(agents) * place.steps / (time.monotonic() - trained)
+    place.say(f"{environment}: {rate:.0f} updates/s in all; judging")
+    figures = evaluate_cohort(task, engine.state)
+    for replica, (recipe, sparsity, seed) in enumerate(agents):
+        row = {
+            "environment": environment, "recipe": recipe, "sparsity": sparsity, "seed": seed, "steps": place.steps,
+            "cohort": len(agents), "updates_per_second": round(rate), "episodes": task.settings.episodes,
+        }  # fmt: skip
+        row |= (
+            {"refused": refused[replica]}
+            if replica in refused
+            else {**figures[replica], "kept": _kept(engine, replica)}
+        )
+        path = place.path(environment, recipe, sparsity, seed)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if save and replica not in refused:
+            _save_decoder(engine, replica, path.with_suffix(".safetensors"))
+        write_whole(path, (json.dumps(row, indent=1) + "\n").encode())
+        found = "refused" if replica in refused else f"BCQ {row.get('score', 0):.1f}, BC {row.get('bc_score', 0):.1f}"
+        place.say(f"{environment} {recipe} {sparsity:g} seed {seed}: {found}")
+
+
+def _loop(place: Place, environment: str) -> Loop:
+    def on_log(line: Mapping[str, Any]) -> None:
+        losses = line["loss/encoder+decoder"]
+        shown = losses if isinstance(losses, list) else [losses]
+        place.say(f"{environment} step {line['step']}: autoencoder {' '.join(f'{x or 0:.3f}' for x in shown[:8])}")
+
+    return Loop(log_every=max(1, place.steps // 10), on_log=on_log)
+
+
+def _kept(engine: Engine, replica: int) -> dict[str, tuple[int, int]]:
+    modules = {name: module for name, module in engine.state.modules_of(replica).items() if "target" not in name}
+    return layer_keeps(modules, engine.state.mask_of(replica))
+
+
+def _save_decoder(engine: Engine, replica: int, path: Path) -> None:
+    """What acts as BC: the decoder's weights, for a pack."""
+    from safetensors.torch import save
+
+    weights = engine.state.weights_of(replica)["decoder"]
+    write_whole(path, save({key: tensor.detach().cpu().contiguous() for key, tensor in weights.items()}))
