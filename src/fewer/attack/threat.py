@@ -77,7 +77,8 @@ class Threat:
         if self.kind == "pgd":
             step = options.get("step", default_step(self.budget, steps))
             times = f" x {options['restarts']}" if options.get("restarts", 1) > 1 else ""
-            start = {"centre": ", no random start", "near": ", near start"}.get(options.get("start", ""), "")
+            begin = options.get("start", "uniform")
+            start = {"uniform": "", "centre": ", no random start"}.get(begin, f", {begin} start")
             return f"PGD-{steps}{times}, {ball}, step {step:g}{start}"
         names = {
             "fgsm": "FGSM",
