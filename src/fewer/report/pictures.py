@@ -17,7 +17,7 @@ from fewer.job import Trained
 from fewer.report.page import words
 from fewer.report.png import data_address, png
 
-__all__ = ["PICTURES", "acting", "digits", "served"]
+__all__ = ["PICTURES", "acting", "digits", "rained", "served"]
 
 _SHOWN = 8
 
@@ -89,4 +89,41 @@ def acting(run: Trained, attack: str) -> str:
     return f'<figure><img alt="{caption}" src="{address}"><figcaption>{caption}</figcaption></figure>'
 
 
-PICTURES: dict[str, Callable[[Trained, str], str]] = {"vision": digits, "cellfree": served, "control": acting}
+def rained(run: Trained, attack: str) -> str:
+    """The wettest of the first test windows: truth and forecast hour by hour, the score by lead time, and a film."""
+    from fewer.tasks.nowcast.pictures import by_hour, by_lead, film
+    from fewer.tasks.nowcast.scores import Scores, wet
+    from fewer.tasks.nowcast.task import Nowcast
+
+    task = run.task
+    assert isinstance(task, Nowcast)
+    # the competition's own test windows have no truth
+    data = task.data("validation" if task.settings.data else "test")
+    batch = data.take(torch.arange(min(_SHOWN, len(data))))
+    probability, scores = predictor(task, run.modules)(batch), Scores(rain_mm_per_hour=task.settings.rain_mm_per_hour)
+    scores.add(probability, batch.rate, batch.valid, batch.place)
+    raining = wet(batch.rate, task.settings.rain_mm_per_hour) & (batch.valid > 0)
+    one = int(raining.sum((1, 2, 3)).argmax())
+    fields = [part[one].cpu().numpy() for part in (probability, raining, batch.valid)]
+    shown = []
+    with tempfile.TemporaryDirectory() as folder:
+        by_hour(f"{folder}/hours.png", *fields)
+        by_lead(f"{folder}/leads.png", {"IoU": scores.by_lead()["iou"]})
+        shown += [Path(folder, name).read_bytes() for name in ("hours.png", "leads.png")]
+    captions = (
+        "Truth and forecast at every hour, with the share of rain.",
+        f"IoU against lead time, {len(batch.place)} windows.",
+        "Eight hours: hits are blue, false alarms orange, misses red; grey is out of the radars' sight.",
+    )
+    return "".join(
+        f'<figure><img alt="{caption}" src="{data_address(picture)}"><figcaption>{caption}</figcaption></figure>'
+        for caption, picture in zip(captions, [*shown, film(*fields)])
+    )
+
+
+PICTURES: dict[str, Callable[[Trained, str], str]] = {
+    "vision": digits,
+    "cellfree": served,
+    "control": acting,
+    "nowcast": rained,
+}

@@ -1,0 +1,59 @@
+"""Pictures of forecasts, and the report's."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+
+from fewer.core.evaluate import predictor
+from fewer.job import Trained
+from fewer.report.pictures import PICTURES
+from fewer.tasks.nowcast.pictures import by_hour, by_lead, film
+from fewer.tasks.nowcast.settings import Settings
+from fewer.tasks.nowcast.task import Nowcast
+from fewer.tasks.nowcast.windows import LEADS
+
+
+def fields() -> list[np.ndarray]:
+    probability = np.zeros((LEADS, 4, 4), np.float32)
+    raining, valid = np.zeros((LEADS, 4, 4)), np.ones((LEADS, 4, 4))
+    probability[:, 0, :2] = 0.8  # a hit and a false alarm
+    raining[:, 0, 0] = raining[:, 1, 0] = 1  # a hit and a miss
+    valid[:, 3, 3] = 0
+    return [probability, raining, valid]
+
+
+def test_the_film_shows_hits_false_alarms_misses_and_what_nobody_saw() -> None:
+    content = film(*fields(), side=64)
+    picture = Image.open(io.BytesIO(content))
+    assert picture.n_frames == LEADS and picture.size == (64, 64 + 6)
+    pixels = np.asarray(picture.convert("RGB"))
+    hit, false_alarm, miss, unseen, dry = pixels[0, 0], pixels[0, 20], pixels[20, 0], pixels[60, 60], pixels[60, 0]
+    assert len({tuple(map(int, colour)) for colour in (hit, false_alarm, miss, unseen, dry)}) == 5
+    assert tuple(hit) == (31, 111, 178) and tuple(miss) == (200, 40, 60)
+    assert len(content) < 20_000
+
+
+def test_figures_are_written_whole(tmp_path: Path) -> None:
+    by_hour(tmp_path / "hours.png", *fields(), title="a window")
+    by_lead(tmp_path / "leads.png", {"one": [0.5] * LEADS, "two": [0.4] * LEADS})
+    for name in ("hours.png", "leads.png"):
+        with Image.open(tmp_path / name) as picture:
+            assert min(picture.size) > 200
+
+
+def test_the_report_shows_a_run_of_the_task(tmp_path: Path) -> None:
+    from fewer.core.state import fresh_modules
+    from fewer.job import Job
+
+    words = ("size=24", "width=2", "train_windows=2", "validation_windows=2", "test_windows=3")
+    task = Nowcast(Settings(size=24, width=2, train_windows=2, validation_windows=2, test_windows=3))
+    modules = fresh_modules(task, 0)
+    html = PICTURES["nowcast"](Trained(tmp_path, Job("nowcast", words), task, modules, {}, {}), "")
+    assert html.count("<figure>") == 3 and html.count("data:image/gif") == 1 and html.count("data:image/png") == 2
+    assert "3 windows" in html
+    assert torch.isfinite(predictor(task, modules)(task.data("test").take(torch.arange(1)))).all()
