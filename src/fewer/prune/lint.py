@@ -33,15 +33,15 @@ class NetworkReport:
     reached: list[Tensor]  # bool: outputs that it still reaches
     dead_units: dict[str, tuple[int, int]] = field(default_factory=dict)  # layer: dead, all
 
-    def faults(self) -> list[str]:
-        """What is broken, as nouns; empty if the network can do its job."""
+    def faults(self, spare: bool = False) -> list[str]:
+        """What is broken, as nouns; empty if the network can do its job. `spare`: it can without some outputs."""
         found = [
             f"none of the {n} weights of {self.network}.{name}" for name, (k, n) in self.kept.items() if k == 0 < n
         ]
         for index, (lost, reached) in enumerate(zip(self.lost, self.reached)):
             if bool(lost.any()) and not bool(reached.any()):
                 found.append(f"no path from input {index} of {self.network} to any output")
-        if self.lost and not found:
+        if self.lost and not found and not spare:
             cut = torch.stack(self.lost).any(0) & ~torch.stack(self.reached).any(0)
             if bool(cut.any()):
                 found.append(f"{int(cut.sum())} of {cut.numel()} outputs of {self.network} that no input reaches")
@@ -143,9 +143,11 @@ def _any_but(flags: Tensor, axis: int) -> Tensor:
     return flags.movedim(axis, 0).reshape(flags.shape[axis], -1).any(1)
 
 
-def refuse_useless(reports: list[NetworkReport]) -> None:
-    """An error that names what is broken and the cure; silence if all is well."""
-    faults = [fault for report in reports for fault in report.faults()]
+def refuse_useless(reports: list[NetworkReport], spare: Collection[str] = ()) -> None:
+    """An error that names what is broken and the cure; silence if all is well. `spare` names networks with outputs
+    that may be lost.
+    """
+    faults = [fault for report in reports for fault in report.faults(report.network in spare)]
     if faults:
         raise UserError(
             f"a mask that leaves {faults[0]}" + (f" (and {len(faults) - 1} more faults)" if faults[1:] else ""),

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fewer.core.abilities import Spare
 from fewer.core.data import convert, place_constants_
 from fewer.core.engine import Engine
 from fewer.core.errors import UserError
@@ -119,7 +120,7 @@ def mask_for(
             found = keep(scores, sparsity, pruning.scope, reserved=reserved, within=mask)
         mask = dict(found)
     _follow_leaders_(mask, task.same_mask())
-    lint.refuse_useless(lint.examine(modules, mask, calls))
+    lint.refuse_useless(lint.examine(modules, mask, calls), task.spare() if isinstance(task, Spare) else ())
     _follow_leaders_(mask, {name: target.of for name, target in task.copies().items()})
     return mask
 

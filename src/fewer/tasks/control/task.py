@@ -53,7 +53,7 @@ class Control(Task[Steps]):
         self.world: Environment | None = None
         if self.settings.environment != "none":
             self.world = environment(self.settings.environment)
-        self.logs = _logs(self.settings) if logs is None else logs
+        self.logs = _logs(self.settings, self.world) if logs is None else logs
         low, high = self._action_bounds()
         widths = None if self.world is None else (self.world.observations, self.world.actions)
         self.steps = steps_of(self.logs, (low, high), widths)
@@ -89,6 +89,10 @@ class Control(Task[Steps]):
 
     def same_mask(self) -> dict[str, str]:
         return self.algorithm.same_mask()
+
+    def spare(self) -> tuple[str, ...]:
+        """A latent variable that says nothing of the action costs nothing."""
+        return ("encoder",)
 
     def objectives(self) -> tuple[Objective[Steps], ...]:
         return tuple(self._seeing(objective) for objective in self.algorithm.objectives())
@@ -230,8 +234,8 @@ class Control(Task[Steps]):
         return found
 
 
-def _logs(settings: Settings) -> Transitions:
+def _logs(settings: Settings, world: Environment | None) -> Transitions:
     from fewer.tasks.control import source
 
     expert = f"expert:{settings.environment}:{settings.transitions}:{settings.data_seed}"
-    return source.transitions(settings.data or expert)
+    return source.transitions(settings.data or expert, world)
