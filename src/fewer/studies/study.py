@@ -45,6 +45,7 @@ STUDIES: dict[str, tuple[str, str]] = {
     "control/fig3": ("fewer.studies.control_memory:fig3", "weights left in each layer, SNIP and GraSP"),
     "control/table1": ("fewer.studies.control_memory:table1", "bytes of pruned networks by format"),
     "control/fig4": ("fewer.studies.control_memory:fig4", "bytes against sparsity"),
+    "nowcast/weather": ("fewer.studies.nowcast_weather:weather", "generated weather beside OPERA and the real bands"),
     "cellfree/se": ("fewer.studies.cellfree_efficiency:efficiency", "spectral efficiency of predicted clusters"),
 }
 
