@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import h5py
@@ -24,10 +25,26 @@ from fewer.tasks.control import d4rl
 from fewer.tasks.control.environments import ENVIRONMENTS
 from fewer.tasks.control.transitions import Transitions
 
-UNITS, BATCH, RATE, STEPS = 256, 256, 1e-3, 30_000
-PRUNED_FROM, PRUNED_UNTIL = 5_000, 15_000  # steps between which weights are removed, the smallest first
-REMOVED = (0.5, 0.85, 0.5)  # of each layer's weights, at the end
+UNITS, RATE = 256, 1e-3
 AVERAGE = 0.999  # the weights that ship are a running mean of those trained
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How long, and how many of each layer's weights go, the smallest first, between a sixth and half of the time."""
+
+    steps: int
+    removed: tuple[float, float, float]
+    batch: int = 256
+
+
+SPARSE = (0.5, 0.85, 0.5)
+RECIPES = {
+    "halfcheetah": Recipe(20_000, SPARSE),
+    "hopper": Recipe(30_000, SPARSE),
+    # sampled from a policy without noise: there is no floor, and every weight brings it nearer to that policy
+    "walker2d": Recipe(60_000, (0.0, 0.0, 0.0), batch=128),
+}
 
 
 class Policy(nn.Module):
@@ -63,35 +80,30 @@ def good_episodes(steps: Transitions) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(steps.observation[rows]), torch.from_numpy(steps.action[rows])
 
 
-def removed(step: int) -> float:
-    """How much of the final sparsity is in force: a cubic from nothing to all of it."""
-    along = min(max((step - PRUNED_FROM) / (PRUNED_UNTIL - PRUNED_FROM), 0.0), 1.0)
-    return 1 - (1 - along) ** 3
-
-
-def smallest_removed_(policy: Policy, masks: list[Tensor], step: int) -> None:
-    """Renew the masks: of each layer the smallest weights go."""
-    for layer, mask, share in zip(policy.layers().values(), masks, REMOVED):
-        count = round(share * removed(step) * mask.numel())
+def smallest_removed_(policy: Policy, masks: list[Tensor], along: float, recipe: Recipe) -> None:
+    """Renew the masks when this part of the training is done; a cubic from nothing to all that go."""
+    force = 1 - (1 - min(max(3 * along - 0.5, 0.0), 1.0)) ** 3
+    for layer, mask, share in zip(policy.layers().values(), masks, recipe.removed):
+        count = round(share * force * mask.numel())
         mask.fill_(1).view(-1)[layer.weight.detach().abs().view(-1).argsort()[:count]] = 0
 
 
-def trained(observation: Tensor, action: Tensor) -> tuple[Policy, list[Tensor], float]:
+def trained(observation: Tensor, action: Tensor, recipe: Recipe) -> tuple[Policy, list[Tensor], float]:
     """The averaged policy, its masks, and its last loss."""
     torch.manual_seed(0)
     policy = Policy(observation.mean(0), observation.std(0) + 1e-3, action.shape[1])
     average = [parameter.detach().clone() for parameter in policy.parameters()]
     masks = [torch.ones_like(layer.weight) for layer in policy.layers().values()]
     optimizer, seen = torch.optim.Adam(policy.parameters(), lr=RATE, fused=True), 0.0
-    for step in range(STEPS):
-        optimizer.param_groups[0]["lr"] = RATE * 0.5 * (1 + math.cos(math.pi * step / STEPS)) + 1e-6
-        rows = torch.randint(len(observation), (BATCH,))
+    for step in range(recipe.steps):
+        optimizer.param_groups[0]["lr"] = RATE * 0.5 * (1 + math.cos(math.pi * step / recipe.steps)) + 1e-6
+        rows = torch.randint(len(observation), (recipe.batch,))
         loss = nn.functional.smooth_l1_loss(policy(observation[rows]), action[rows], beta=0.1)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        if PRUNED_FROM <= step <= PRUNED_UNTIL and step % 100 == 0:
-            smallest_removed_(policy, masks, step)
+        if step % 100 == 0 and step <= recipe.steps // 2:
+            smallest_removed_(policy, masks, step / recipe.steps, recipe)
         with torch.no_grad():
             for layer, mask in zip(policy.layers().values(), masks):
                 layer.weight.mul_(mask)
@@ -113,7 +125,7 @@ def ship(name: str, policy: Policy, masks: list[Tensor], samples: int, loss: flo
         program, tensors = trace(policy, {"observation": torch.zeros(2, len(policy.mean))})
     settings = {
         "task": "control", "environment": ENVIRONMENTS[name].gymnasium, "units": UNITS, "trained on": samples,
-        "removed": list(REMOVED), "loss": round(loss, 5),
+        "removed": list(RECIPES[name].removed), "loss": round(loss, 5),
     }  # fmt: skip
     by_name = {f"{layer}.weight": mask.bool().numpy() for layer, mask in zip(policy.layers(), masks)}
     zoo = Path(__file__).parents[1] / "src/fewer/zoo"
@@ -126,7 +138,7 @@ def main() -> None:
         with h5py.File(Path(sys.argv[1]) / f"{name}-expert.hdf5") as file:
             steps = d4rl.from_file(name, file)
         observation, action = good_episodes(steps)
-        policy, masks, loss = trained(observation, action)
+        policy, masks, loss = trained(observation, action, RECIPES[name])
         written = ship(name, policy, masks, len(observation), loss)
         print(json.dumps({"pack": f"control-{name}", "bytes": written, "steps": len(observation)}), flush=True)
 
