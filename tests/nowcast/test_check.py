@@ -103,3 +103,16 @@ def test_packing_ahead_reads_everything_once(root: Path, capsys: Said) -> None:
     assert main(words) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["records_read"] == 0 and said["rows"] == rows
+
+
+def test_generated_weather_is_a_folder_without_problems(tmp_path: Path, capsys: Said) -> None:
+    words = ["data", "nowcast", "--generate", str(tmp_path / "made"), "--size", "24", "--contest", "stage1"]
+    assert main(words) == 0
+    found = report(tmp_path / "made", frames=8)
+    # so small a domain may stay dry for hours
+    assert all("no rain" in line for line in found.problems) and {one.place for one in found.found} == set(
+        CONTESTS["stage1"]
+    )
+    assert all(one.windows >= 1 and one.size == 24 for one in found.found) and len(found.found) == 12
+    assert main(["data", "nowcast", "--generate", str(tmp_path / "x"), "--contest", "cor"]) == 2
+    assert "did you mean 'core'" in capsys.readouterr().err

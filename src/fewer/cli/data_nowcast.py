@@ -21,6 +21,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--frames", type=int, default=48, help="frames of each file that --check looks at; 0: all")
     parser.add_argument("--size", type=int, default=252, help="pixels of --generate, a multiple of 6")
     parser.add_argument("--seed", type=int, default=0, help="of --generate")
+    parser.add_argument("--contest", default="core", help="region-years of --generate: core, transfer or stage1")
+    parser.add_argument("--windows", type=int, default=1, help="blocks of each split of --generate, 1 to 90")
+    parser.add_argument("--device", default="cpu", help="where --generate computes: cpu or cuda")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -61,11 +64,18 @@ def _check(arguments: argparse.Namespace) -> None:
 
 def _generate(arguments: argparse.Namespace) -> None:
     from fewer.cli.show import say
+    from fewer.core.settings import nearest
     from fewer.tasks.nowcast.generate import write_archive
+    from fewer.tasks.nowcast.layout import CONTESTS
 
-    write_archive(Path(arguments.generate), size=arguments.size, seed=arguments.seed)
+    if arguments.contest not in CONTESTS:
+        raise UserError(f"contest {arguments.contest!r}", "a contest", nearest(arguments.contest, list(CONTESTS)))
+    written = write_archive(
+        arguments.generate, size=arguments.size, seed=arguments.seed, places=CONTESTS[arguments.contest],
+        windows=arguments.windows, device=arguments.device,
+    )  # fmt: skip
     use = f"fewer train nowcast --set data={arguments.generate} --out runs/nowcast"
-    say({"out": arguments.generate, "use": use}, arguments.json)
+    say({"out": arguments.generate, "files": len(written), "use": use}, arguments.json)
 
 
 def _pack(arguments: argparse.Namespace) -> None:
