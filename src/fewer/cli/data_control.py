@@ -12,7 +12,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--env", metavar="NAME", help="halfcheetah, hopper or walker2d; with --check any Gymnasium id")
     parser.add_argument("--transitions", type=int, default=100_000, help="how many steps to collect (100000)")
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same file (0)")
-    parser.add_argument("--noise", type=float, help="deviation of the normal noise on each action, which spans 2 (0.1)")
+    parser.add_argument(
+        "--noise", type=float, help="deviation of the noise on each action, before it is squashed (0.2)"
+    )
     parser.add_argument("--out", metavar="FILE", help="HDF5 in D4RL's layout")
     parser.add_argument(
         "--check", metavar="PATH", help="read D4RL's or Minari's HDF5 or an npz; say what is in it or what is wrong"

@@ -22,9 +22,11 @@ __all__ = ["NOISE", "Policy", "collect", "policy", "returns"]
 
 Policy = Callable[[NDArray[np.float32]], NDArray[np.float32]]  # (n, observations) -> (n, actions)
 
-# Deviation of the normal noise on every action: the experts keep a score of 85 and more under it, and around each
-# action there are others, which BCQ's generative model and its critics need to see.
-NOISE = 0.1
+# Deviation of the normal noise on every action before it is squashed into its bounds, as in the policies whose
+# samples the D4RL sets are: around each action there are others, which BCQ's generative model and its critics need
+# to see, while an action at its bound, where an expert must not waver, stays there.
+NOISE = 0.2
+_SURE = 0.9999  # an action this near to its bound counts as there; its squashed form stays finite
 _TOGETHER = 100  # episodes; a constant, so that what is collected does not depend on the machine
 
 
@@ -64,6 +66,8 @@ def collect(
 ) -> Transitions:
     """Exactly so many steps of the expert (or of `act`), with normal noise of this deviation on every action.
 
+    a' = tanh(artanh(a) + noise z) for an action scaled to -1 and 1.
+
     Episodes come in the order of their index, whole but for the last. The same arguments give the same bits on the
     same machine, however many workers step the simulator.
     """
@@ -94,14 +98,22 @@ def _noise(world: Environment, indices: range, *, seed: int, deviation: float) -
     return np.float32(deviation) * np.stack(drawn, axis=1)
 
 
+def _shaken(action: NDArray[np.float32], noise: NDArray[np.float32], world: Environment) -> NDArray[np.float32]:
+    low, high = world.bounds()
+    if not noise.any():
+        return np.clip(action, low, high)
+    middle, half = (high + low) / 2, (high - low) / 2
+    inside = np.clip((action - middle) / half, -_SURE, _SURE)
+    return middle + half * np.tanh(np.arctanh(inside) + noise)
+
+
 def _episodes(many: Many, act: Policy, noise: NDArray[np.float32]) -> Transitions:
     """All steps of these episodes, one episode after the other."""
-    low, high = many.environment.bounds()
     observation = many.reset()
     rows: list[tuple[NDArray[Any], ...]] = []
     while many.running.any():
         running = many.running
-        action = np.clip(act(observation) + noise[len(rows)], low, high)
+        action = _shaken(act(observation), noise[len(rows)], many.environment)
         step = many.step(action)
         rows.append((running, observation, action, step.reward, step.observation, step.terminal, step.timeout))
         observation = step.observation
