@@ -29,6 +29,7 @@ _STEPS = 32  # rows and columns of the table
 _LOW, _HIGH = -5.0, 3.0  # standard deviations
 _PRIOR = 200.0  # pixels' worth of the common share in every cell
 _PER_BATCH = 8
+_REACH = 45  # satellite pixels around the radar's: eight hours at some 65 km/h
 
 
 def persistence(rate: Tensor, leads: int = LEADS, *, rain_mm_per_hour: float = 0.2) -> Tensor:
@@ -67,7 +68,8 @@ class SatellitePersistence:
         return self.table.to(batch.satellite.device)[self._cells(batch)]
 
     def __call__(self, batch: Windows) -> Tensor:
-        return _zoomed(self.now(batch)[:, None]).expand(-1, LEADS, -1, -1)
+        inside = center(batch.satellite.shape[-1])
+        return _zoomed(self.now(batch)[:, None, inside, inside]).expand(-1, LEADS, -1, -1)
 
 
 class SatelliteExtrapolation(SatellitePersistence):
@@ -78,14 +80,18 @@ class SatelliteExtrapolation(SatellitePersistence):
         images = (1 - batch.satellite[:, -2:, _WINDOW]).clamp(min=0).cpu().numpy()  # cold tops are high numbers
         known = (batch.missing[:, -2:] == 0).cpu().numpy()
         found = []
+        inside, size = center(now.shape[-1]), now.shape[-1]
+        low, high = max(inside.start - _REACH, 0), min(inside.stop + _REACH, size)
+        middle = slice(inside.start - low, inside.stop - low)
         for first, pair, seen in zip(now, images, known):
-            moving = displacement(pair, seen, window=6.0)
+            moving = displacement(pair, seen, window=6.0)[:, low:high, low:high]
+            first = first[low:high, low:high]
             ahead = [carried(first, travelled) for travelled in displacements(moving, LEADS)]
-            found.append(np.stack([spread(one, lead, 15.0, 2.0 * FACTOR) for lead, one in enumerate(ahead)]))
+            ahead = [spread(one, lead, 15.0, 2.0 * FACTOR) for lead, one in enumerate(ahead)]
+            found.append(np.stack(ahead)[:, middle, middle])
         return _zoomed(torch.from_numpy(np.stack(found)).to(batch.satellite))
 
 
 def _zoomed(field: Tensor) -> Tensor:
-    """What the radar covers of (batch, maps, size, size), at the radar's pixels."""
-    inside = center(field.shape[-1])
-    return interpolate(field[..., inside, inside], scale_factor=FACTOR, mode="bilinear", align_corners=False)
+    """(batch, maps, rows, columns) of the satellite at the radar's pixels."""
+    return interpolate(field, scale_factor=FACTOR, mode="bilinear", align_corners=False)

@@ -1,0 +1,111 @@
+"""Forecasts that pieces left, judged and combined: the task on recorded windows, so that shared methods apply.
+
+`Recorded` is the nowcast task whose batches carry the windows' numbers where images would be; a member looks its
+forecast up by them. Ensembles are then `combine` of such members, as for any other task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fewer.core.data import batches
+from fewer.core.task import Data, Predict
+from fewer.studies.nowcast_pieces import STEPS, Place, Truth, levels, truth
+from fewer.tasks.nowcast.generated import places
+from fewer.tasks.nowcast.scores import Scores
+from fewer.tasks.nowcast.task import Nowcast
+from fewer.tasks.nowcast.thresholds import LOWEST, Choice, choose
+from fewer.tasks.nowcast.windows import Windows
+
+__all__ = ["Recorded", "by_year", "decided", "recalled", "scored", "threshold"]
+
+SPLITS = ("validation", "test", "heldout")
+_PER_BATCH = 4
+
+
+class _Fallen:
+    """What fell, with numbers instead of images."""
+
+    in_memory = True
+
+    def __init__(self, found: Truth, split: int) -> None:
+        self.found, self.split = found, split
+
+    def __len__(self) -> int:
+        return len(self.found.place)
+
+    def take(self, index: Tensor) -> Windows:
+        rows = index.numpy()
+        rate = torch.from_numpy(self.found.raining[rows]).float()  # 1 mm/h where it rained
+        valid = torch.from_numpy(self.found.valid[rows]).float()
+        number, split = index.view(-1, 1, 1, 1, 1), torch.full((len(rows), 1, 1, 1), self.split)
+        return Windows(number, split, rate, valid, torch.from_numpy(self.found.place[rows]))
+
+
+class Recorded(Nowcast):
+    """The task on windows of which only the truth is left."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__()
+        self.kept = {split: _Fallen(truth(split, place), k) for k, split in enumerate(SPLITS)}
+
+    def _split(self, split: str) -> Data[Windows]:
+        return self.kept[split]
+
+
+def recalled(name: str, place: Place) -> Predict:
+    """A piece's forecasts as a predictor: the middle of each step of probability."""
+    found = [levels(name, split, place) for split in SPLITS]
+
+    def predict(batch: Windows) -> Tensor:
+        rows = batch.satellite.flatten().numpy()
+        held = found[int(batch.missing.flatten()[0])][rows]
+        return (torch.from_numpy(held).float() + 0.5) / STEPS
+
+    return predict
+
+
+def decided(predict: Predict, choice: Choice) -> Predict:
+    """The same with decisions already made: 1 where it says rain."""
+    limits = torch.tensor(choice.thresholds).view(1, -1, 1, 1)
+    return lambda batch: (predict(batch) >= limits).float()
+
+
+def scored(
+    task: Recorded, predict: Predict, split: str, *, decision: float | Sequence[float] = 0.5, histograms: bool = False
+) -> Scores:  # fmt: skip
+    """A pass over the split."""
+    names = [f"{one.year}/{one.region}" for one in places()]
+    scores = Scores(decision=decision, regions=names, histograms=histograms)
+    data = task.kept[split]
+    for index in batches(data, _PER_BATCH):
+        batch = data.take(index)
+        scores.add(predict(batch), batch.rate, batch.valid, batch.place)
+    return scores
+
+
+def threshold(task: Recorded, predict: Predict, *, per_lead: bool = False) -> Choice:
+    """Chosen on the validation windows; baselines that never say 0.2 may go below."""
+    scores = scored(task, predict, "validation", histograms=True)
+    lowest = LOWEST if predict_reaches(scores) else 0.02
+    return choose(scores, per_lead=per_lead, lowest=lowest)
+
+
+def predict_reaches(scores: Scores) -> bool:
+    """Whether rain is ever given a probability of the lowest threshold that is tried."""
+    total = torch.stack(list(scores.histograms.values())).sum((0, 1, 2))
+    return bool(total[round(LOWEST * len(total)) :].sum() > 0)
+
+
+def by_year(scores: Scores) -> dict[str, float]:
+    """The mean over region-years, and over those of each year."""
+    each = scores.by_place()
+    found = {"total": scores.figures()["iou"]}
+    for year in ("2019", "2020"):
+        own = [iou for name, iou in each.items() if name.startswith(year)]
+        found[year] = float(np.mean(own)) if own else 0.0
+    return found

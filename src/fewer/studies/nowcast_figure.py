@@ -1,0 +1,68 @@
+"""Figure 1 of the nowcast paper on generated weather: a rain front hour by hour, and every model by lead time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from fewer.core.whole import write_whole
+from fewer.ensemble.combine import combine
+from fewer.studies.nowcast_assembly import Recorded, decided, recalled, scored, threshold
+from fewer.studies.nowcast_members import MEMBERS, VOTERS
+from fewer.studies.nowcast_pieces import BASELINES, record, truth
+from fewer.studies.nowcast_tables import available, where
+from fewer.studies.study import Result, Say
+from fewer.tasks.nowcast.generated import places
+from fewer.tasks.nowcast.pictures import by_hour, by_lead, film
+
+__all__ = ["fig1"]
+
+REGION, YEAR = "roxi_0004", 2020  # the paper's
+
+
+def fig1(scale: str, out: Path, say: Say) -> Result:
+    """The vote's forecast of the window of the paper's region-year whose rain changes most, and IoU by lead time."""
+    place = where(scale, out, say)
+    names = available(scale, place)
+    task = Recorded(place)
+    voters = [name for name in VOTERS if name in names] or names
+    members = [decided(recalled(name, place), threshold(task, recalled(name, place))) for name in voters]
+    vote = combine(task, members, "majority")
+    fallen, window = truth("test", place), _changing(truth("test", place).raining, truth("test", place).place)
+    batch = task.kept["test"].take(torch.tensor([window]))
+    probability = vote(batch)[0].numpy()
+    title = f"{REGION} {YEAR} (generated weather), the vote of {len(voters)} models: hours ahead and share of rain"
+    by_hour(out / "nowcast-fig1.png", probability, fallen.raining[window], fallen.valid[window], title=title)
+    write_whole(out / "nowcast-fig1.gif", film(probability, fallen.raining[window], fallen.valid[window]))
+    curves = {"majority": scored(task, vote, "test").by_lead()["iou"]}
+    for name in [*(n for n in BASELINES if record(n, place) is not None), *names]:
+        predict = recalled(name, place)
+        curves[name] = scored(task, predict, "test", decision=threshold(task, predict).thresholds).by_lead()["iou"]
+    by_lead(out / "nowcast-leads.png", curves)
+    hours = range(3, len(curves["majority"]), 4)
+    rows = [
+        [MEMBERS[name].title if name in MEMBERS else name, *[f"{values[k]:.3f}" for k in hours]]
+        for name, values in curves.items()
+    ]
+    return Result(
+        title="Figure 1 on generated weather, and IoU by lead time",
+        columns=["forecast", *[f"{(k + 1) // 4} h" for k in hours]],
+        rows=rows,
+        notes=[
+            "Generated weather: the region's name stands for its climate, not for a real day.",
+            "Thresholds are chosen on validation windows. The paper's figure shows one window, without scores.",
+        ],
+        figures=["nowcast-fig1.png", "nowcast-leads.png", "nowcast-fig1.gif"],
+        details={"curves": curves, "window": window},
+    )
+
+
+def _changing(raining: np.ndarray, place: np.ndarray) -> int:  # type: ignore[type-arg]
+    """The window of the paper's region-year in which the share of rain changes most from the first to the last hour."""
+    wanted = [index for index, one in enumerate(places()) if (one.region, one.year) == (REGION, YEAR)]
+    shares = raining.mean((2, 3))
+    change = np.abs(shares[:, :4].mean(1) - shares[:, -4:].mean(1))
+    mine = np.isin(place, wanted)
+    return int(np.where(mine if mine.any() else True, change, -1).argmax())

@@ -1,0 +1,224 @@
+"""Pieces of the nowcast studies: one model trained, and what it forecasts for every window, in a few megabytes.
+
+Votes need all members' forecasts of the same windows, and a GPU is often lent for minutes only. A piece therefore
+leaves its probabilities in steps of 0.05, one byte a pixel before compression: thresholds that are multiples of 0.05
+are exact, means good to 0.025. The truth of the windows is a piece of its own; a digest holds the two together.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import io
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fewer.core.data import batches, convert
+from fewer.core.engine import Training
+from fewer.core.errors import UserError
+from fewer.core.evaluate import predictor
+from fewer.core.plain import Plain
+from fewer.core.task import Data, Predict
+from fewer.core.train import Loop, fit
+from fewer.core.whole import write_whole
+from fewer.job import versions
+from fewer.studies.nowcast_members import SCALES, Member, Scale, member
+from fewer.studies.study import Say, hardware
+from fewer.tasks.nowcast.climatology import Climatology
+from fewer.tasks.nowcast.generated import generated
+from fewer.tasks.nowcast.persistence import SatelliteExtrapolation, SatellitePersistence
+from fewer.tasks.nowcast.scores import wet
+from fewer.tasks.nowcast.settings import Settings
+from fewer.tasks.nowcast.task import Nowcast
+from fewer.tasks.nowcast.windows import Windows
+
+__all__ = ["BASELINES", "JUDGED", "STEPS", "Place", "Placed", "Truth", "levels", "record", "run_piece", "truth"]
+
+STEPS = 20  # of probability that are kept
+JUDGED = ("validation", "test", "heldout")
+BASELINES: dict[str, Callable[[Data[Windows]], Predict]] = {
+    "climatology": Climatology,
+    "satellite-persistence": SatellitePersistence,
+    "satellite-extrapolation": SatelliteExtrapolation,
+}
+_PER_BATCH = 4
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the pieces of a study are kept and trained."""
+
+    out: Path
+    scale: Scale = SCALES["quick"]
+    device: str = "cpu"
+    say: Say = print
+
+    def path(self, name: str, suffix: str) -> Path:
+        return self.out / "pieces" / f"nowcast-{name}.{suffix}"
+
+    def data(self, split: str) -> Data[Windows]:
+        return _windows(split, self.scale.windows[split], self.scale.size, self.scale.seed, self.device)
+
+
+@functools.lru_cache(maxsize=4)
+def _windows(split: str, count: int, size: int, seed: int, device: str) -> Data[Windows]:
+    """Made once for all pieces of a process."""
+    return generated(split, count=count, size=size, seed=seed, device=device)
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What fell in the windows of a split."""
+
+    raining: NDArray[np.bool_]  # (windows, leads, size, size)
+    valid: NDArray[np.bool_]
+    place: NDArray[np.int64]
+
+    @property
+    def digest(self) -> str:
+        found = hashlib.blake2b(np.packbits(self.raining).tobytes(), digest_size=8)
+        found.update(np.packbits(self.valid).tobytes() + self.place.tobytes())
+        return found.hexdigest()
+
+
+def run_piece(name: str, place: Place) -> dict[str, Any]:
+    """The truth, a baseline or a member: found if it is there, made and saved if not."""
+    path = place.path(name, "json")
+    if path.exists():
+        return _same_scale(json.loads(path.read_text()), place.scale, path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    begin = time.monotonic()
+    details: dict[str, Any] = {}
+    if name == "truth":
+        arrays: dict[str, NDArray[Any]] = {}
+        for split in JUDGED:
+            found = _fallen(place.data(split))
+            arrays |= {f"{split}_raining": np.packbits(found.raining), f"{split}_valid": np.packbits(found.valid)}
+            arrays |= {f"{split}_place": found.place, f"{split}_shape": np.array(found.raining.shape)}
+    else:
+        if name in BASELINES:
+            forecast: Predict = BASELINES[name](place.data("train"))
+        else:
+            forecast, details = _trained(member(name), place)
+        arrays = {split: _levels(forecast, place.data(split)) for split in JUDGED}
+    digests = {split: _fallen(place.data(split)).digest for split in JUDGED}
+    made = {"scale": dataclasses.asdict(place.scale), "hardware": hardware(), "versions": versions()}
+    seconds = round(time.monotonic() - begin, 1)
+    content = {"piece": name, "digests": digests, "seconds": seconds, **details, **made}
+    memory = io.BytesIO()
+    np.savez_compressed(memory, **arrays)  # type: ignore[arg-type]
+    write_whole(place.path(name, "npz"), memory.getvalue())
+    write_whole(path, (json.dumps(content, indent=1) + "\n").encode())
+    place.say(f"{name}: {content['seconds']} s, {len(memory.getvalue()) / 1e6:.1f} MB")
+    return content
+
+
+def record(name: str, place: Place) -> dict[str, Any] | None:
+    """What is known of a finished piece."""
+    path = place.path(name, "json")
+    return _same_scale(json.loads(path.read_text()), place.scale, path) if path.exists() else None
+
+
+def _same_scale(found: dict[str, Any], scale: Scale, path: Path) -> dict[str, Any]:
+    wanted = json.loads(json.dumps(dataclasses.asdict(scale)))
+    if found.get("scale") != wanted:
+        apart = [key for key, value in wanted.items() if found.get("scale", {}).get(key) != value]
+        raise UserError(f"{path} of another scale ({', '.join(apart)})", "pieces of one scale", "choose another --out")
+    return found
+
+
+def _trained(one: Member, place: Place) -> tuple[Predict, dict[str, Any]]:
+    scale = place.scale
+    task = Placed(scale.settings(one), place)
+    steps = max(scale.samples // scale.batch, 1)
+    training = Training(
+        steps=steps,
+        batch=scale.batch,
+        optimizer=scale.optimizer(one),
+        device=place.device,
+        precision=one.precision or scale.precision,
+        compile=scale.compile,
+    )
+    engine = Plain(task, training, scale.seed)
+    begin = time.monotonic()
+    losses: list[dict[str, Any]] = []
+    fit(engine, loop=Loop(log_every=max(steps // 20, 1), on_log=losses.append))
+    seconds = time.monotonic() - begin
+    place.say(f"{one.name}: {steps * scale.batch} samples, {steps * scale.batch / seconds:.2f} samples/s")
+    modules = engine.state.modules_of(0)
+    details = {
+        "samples": steps * scale.batch,
+        "training_seconds": round(seconds, 1),
+        "parameters": sum(parameter.numel() for parameter in modules["net"].parameters()),
+        "settings": dataclasses.asdict(task.settings),
+        "optimizer": dataclasses.asdict(training.optimizer),
+        "precision": training.precision,
+        "positive_weight": task.positive_weight,
+        "losses": [list(line.values())[-1] for line in losses],
+    }
+    return predictor(task, modules, scale.seed), details
+
+
+class Placed(Nowcast):
+    """The task on windows that all pieces share, made where the training runs."""
+
+    def __init__(self, settings: Settings, place: Place) -> None:
+        super().__init__(settings)
+        self.place = place
+
+    def _split(self, split: str) -> Data[Windows]:
+        return self.place.data(split)
+
+
+def _levels(forecast: Predict, data: Data[Windows]) -> NDArray[np.uint8]:
+    """Probabilities in steps of 1 / STEPS, rounded down, so that p >= k / STEPS exactly where the level is >= k."""
+    found = []
+    for index in batches(data, _PER_BATCH):
+        probability = forecast(data.take(index)).float().nan_to_num(0.0).cpu()
+        edges = torch.arange(1, STEPS, dtype=torch.float64).div(STEPS).float()
+        found.append(torch.bucketize(probability, edges, right=True).to(torch.uint8).numpy())
+    return np.concatenate(found)
+
+
+def _fallen(data: Data[Windows]) -> Truth:
+    parts = []
+    for index in batches(data, _PER_BATCH):
+        batch = convert(data.take(index), torch.device("cpu"), torch.float32)
+        seen = batch.valid > 0
+        parts.append(((wet(batch.rate) & seen).numpy(), seen.numpy(), batch.place.numpy().astype(np.int64)))
+    return Truth(*[np.concatenate(column) for column in zip(*parts)])
+
+
+def _opened(name: str, place: Place) -> Any:
+    path = place.path(name, "npz")
+    if not path.exists():
+        raise UserError(f"no {path}", "a finished piece", f"python -m fewer.studies.nowcast_full {name} --out DIR")
+    return np.load(path, allow_pickle=False)
+
+
+def truth(split: str, place: Place) -> Truth:
+    """What fell, from its piece."""
+    with _opened("truth", place) as held:
+        shape = tuple(held[f"{split}_shape"])
+        count = int(np.prod(shape))
+        raining, valid = (
+            np.unpackbits(held[f"{split}_{part}"], count=count).reshape(shape).astype(bool)
+            for part in ("raining", "valid")
+        )
+        return Truth(raining, valid, held[f"{split}_place"])
+
+
+def levels(name: str, split: str, place: Place) -> NDArray[np.uint8]:
+    """A piece's forecasts, (windows, leads, size, size) in steps of 1 / STEPS."""
+    with _opened(name, place) as held:
+        found: NDArray[np.uint8] = held[split]
+        return found
