@@ -12,6 +12,7 @@ BENCHES = {
     "attack": "robust accuracy against foolbox",
     "sparse": "packs: latency, throughput, size",
     "sparse_training": "training on kept weights alone",
+    "nowcast": "Swin-UNETR training against MONAI",
     "nowcast_loader": "windows a second from the packed cache",
     "cellfree": "selections a second",
     "radar": "rain carried along its motion, against pysteps (FEWER_RADAR: a folder of events)",

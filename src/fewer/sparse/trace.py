@@ -183,7 +183,9 @@ def _folded(step: Step, arguments: Any, options: Any) -> Any | None:
         return None
     constants = [leaf for leaf in leaves if isinstance(leaf, Constant)]
     plain = torch.utils._pytree.tree_map(
-        lambda leaf: leaf.value if isinstance(leaf, Constant) else leaf, (arguments, options)
+        # torch.export writes `view` where the slice of a constant would need `reshape`
+        lambda leaf: leaf.value.contiguous() if isinstance(leaf, Constant) else leaf,
+        (arguments, options),
     )
     with torch.no_grad():
         value = step.target(*plain[0], **plain[1])  # type: ignore[operator]

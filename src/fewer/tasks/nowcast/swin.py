@@ -10,10 +10,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from fewer.core.errors import UserError
+from fewer.tasks.nowcast.swin_quick import quicken_
 from fewer.tasks.nowcast.windows import LEADS, SEEN
 
 __all__ = ["Swin", "Upsampling", "swin"]
@@ -46,6 +48,8 @@ class Swin(nn.Module):
         self.size, self.side = size, side
         self.times = _over_time() if convolve else None
         self.net = nets.SwinUNETR(in_channels=channels, out_channels=1, feature_size=width)
+        quicken_(self.net, nets)
+        self.channels_last = False  # the volume's layout in memory
         self._recompute = False
 
     @property
@@ -68,6 +72,8 @@ class Swin(nn.Module):
             slices = self.times(x.transpose(1, 2)).transpose(1, 2)  # (batch, channels, LEADS, size, size)
             size = [LEADS, self.side, self.side]
             volume = functional.interpolate(slices, size=size, mode="trilinear", align_corners=False)
+        if self.channels_last:
+            volume = volume.contiguous(memory_format=torch.channels_last_3d)
         maps = self.net(volume)[:, 0]
         return functional.interpolate(maps, size=[self.size, self.size], mode="nearest")
 
@@ -90,6 +96,7 @@ class Upsampling(nn.Module):
             in_chans=channels, embed_dim=width, window_size=(7, 7, 7), patch_size=(2, 2, 2), depths=(2, 2, 2, 2),
             num_heads=(3, 6, 12, 24), spatial_dims=3,
         )  # fmt: skip
+        quicken_(self.encoder, nets)
         common: dict[str, Any] = {"spatial_dims": 3, "kernel_size": 3, "norm_name": "instance", "res_block": True}
         sizes = [width << level for level in range(5)]
 
