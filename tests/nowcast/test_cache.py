@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 from pathlib import Path
 
@@ -137,3 +138,21 @@ def test_packing_never_moves_a_rate_across_a_threshold(rate: np.ndarray) -> None
 
 def test_the_loader_is_measured_in_windows_a_second(root: Path) -> None:
     assert loader_rate(packed(root), 16, batch=4) > 0
+
+
+def _take(root: Path, queue) -> None:  # type: ignore[no-untyped-def]
+    queue.put(packed(root).take(EVERY).satellite.numpy().copy())
+
+
+def test_processes_may_fill_one_cache_at_the_same_time(root: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    workers = [context.Process(target=_take, args=(root, queue)) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    found = [queue.get(timeout=60) for _ in workers]
+    for worker in workers:
+        worker.join()
+    expected = open_archive(root, "train").take(EVERY).satellite.numpy()
+    for one in found:
+        np.testing.assert_allclose(one, expected, rtol=2**-11, atol=1e-7)

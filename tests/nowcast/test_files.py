@@ -134,14 +134,14 @@ def test_later_years_are_found_by_their_names(tmp_path: Path) -> None:
         old = tmp_path / f"2019/HRIT/roxi_0005.{word}.reflbt0.ns.h5"
         old.rename(old.with_name(f"roxi_0005.{new}.reflbt0.ns.h5"))
     with pytest.raises(UserError, match="without satellite files"):
-        open_archive(tmp_path, "train")
+        open_archive(tmp_path, "train", Reading(layout="2022"))
     rows = calendar().count("training")
     wide = np.full((rows, 1, 6 * SIZE, 6 * SIZE), NODATA, dtype=np.float32)
     inner = rates(rows, SIZE, 5)
     margin = (6 * SIZE - SIZE) // 2
     wide[:, :, margin : margin + SIZE, margin : margin + SIZE] = inner
     write_h5(tmp_path / "2019/OPERA-CONTEXT/roxi_0005.train19.rates.crop.h5", "rates.crop", wide)
-    batch = open_archive(tmp_path, "train", Reading(layout="2024")).take(torch.arange(1))
+    batch = open_archive(tmp_path, "train").take(torch.arange(1))  # the names tell
     np.testing.assert_array_equal(batch.valid[0].numpy(), inner[4:36, 0] != NODATA)
     assert len(open_archive(tmp_path, "test", Reading(layout="2024"))) == 2
 
@@ -152,6 +152,8 @@ def test_names_can_be_given_in_a_file(own: Path) -> None:
     toml = own / "names.toml"
     toml.write_text('satellite = "{year}/SEVIRI/{region}.{split}.reflbt0.ns.h5"\ntimes = ["when.csv"]\n')
     assert len(open_archive(own, "train", Reading(layout=str(toml)))) == 19
+    toml.rename(own / "layout.toml")  # where it is found unasked
+    assert len(open_archive(own, "train")) == 19
     toml.write_text('satelite = "x"\n')
     with pytest.raises(UserError, match="did you mean 'satellite'"):
         read_layout(str(toml))

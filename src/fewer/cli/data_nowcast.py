@@ -17,7 +17,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--pack", metavar="DIR", help="read a folder once into --cache, so that training need not")
     what.add_argument("--radar", metavar="PATH", help="an npz event, an ODIM file or a folder of them: what it holds")
     parser.add_argument("--cache", metavar="DIR", help="where packed frames go; the same as in --set cache=DIR")
-    parser.add_argument("--layout", default="2022", help="2022, 2023, 2024 or a .toml file with other names")
+    parser.add_argument(
+        "--layout", default="", help="2022, 2023, 2024 or a .toml file with other names; else as DIR looks"
+    )
     parser.add_argument("--frames", type=int, default=48, help="frames of each file that --check looks at; 0: all")
     parser.add_argument("--size", type=int, default=252, help="pixels of --generate, a multiple of 6")
     parser.add_argument("--seed", type=int, default=0, help="of --generate")
@@ -43,11 +45,12 @@ def run(arguments: argparse.Namespace) -> None:
 def _check(arguments: argparse.Namespace) -> None:
     from fewer.cli.show import say
     from fewer.tasks.nowcast.check import check
-    from fewer.tasks.nowcast.layout import read_layout
+    from fewer.tasks.nowcast.layout import layout_of
 
     if arguments.frames < 0:
         raise UserError(f"--frames {arguments.frames}", "0 or more")
-    report = check(Path(arguments.check), read_layout(arguments.layout), frames=arguments.frames)
+    root = Path(arguments.check)
+    report = check(root, layout_of(root, arguments.layout), frames=arguments.frames)
     if not report.found:
         raise UserError(report.problems[0], "at least one region-year that can be read")
     if arguments.json:

@@ -30,7 +30,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--how", default="majority", help="how several runs decide: best, majority, mean or weighted")
     parser.add_argument("--threshold", type=float, default=0.5, help="probability from which it rains")
     parser.add_argument("--dtype", default="float32", help="float32 or uint8")
-    parser.add_argument("--layout", default="2022", help="2022, 2023, 2024 or a .toml file with other names")
+    parser.add_argument(
+        "--layout", default="", help="2022, 2023, 2024 or a .toml file with other names; else as DIR looks"
+    )
     parser.add_argument("--batch", type=int, default=4, help="forecasts computed at once")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
 

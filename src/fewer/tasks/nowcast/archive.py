@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fewer.core.errors import UserError
 from fewer.tasks.nowcast.bands import BANDS
-from fewer.tasks.nowcast.layout import Layout, Place, found_places, read_layout
+from fewer.tasks.nowcast.layout import Layout, Place, found_places, layout_of
 from fewer.tasks.nowcast.recycled import recycled
 from fewer.tasks.nowcast.source import Source
 from fewer.tasks.nowcast.splits import Rows, Splits, read_splits
@@ -28,7 +28,7 @@ class Reading:
 
     regions: tuple[str, ...] = ()  # none: all that are there
     years: tuple[int, ...] = ()
-    layout: str = "2022"
+    layout: str = ""  # a competition's year or a .toml file; empty: as the folder looks
     literal: bool = False  # missing is 0 K, as in the competition's starter kit, not the mean
     cache: str = ""  # a folder for packed frames, filled as they are first read; empty: none
 
@@ -105,7 +105,7 @@ def open_archive(root: str | Path, split: str, reading: Reading | None = None) -
     Every file is looked at now, so that a truncated one is named before hours are spent; none stays open.
     """
     root, reading = Path(root), reading or Reading()
-    layout = read_layout(reading.layout)
+    layout = layout_of(root, reading.layout)
     places = found_places(root, layout, regions=reading.regions, years=reading.years)
     pieces, sizes = [], {}
     for number, place in enumerate(places):

@@ -12,6 +12,7 @@ IR_108), a rate by 1/2048 of itself, and never across 0 or 0.2 mm/h.
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import zlib
@@ -43,7 +44,6 @@ class Records:
             descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
             try:
                 if os.fstat(descriptor).st_size != length:
-                    os.truncate(descriptor, 0)
                     os.truncate(descriptor, length)  # sparse: takes no room until it is written
             finally:
                 os.close(descriptor)
@@ -136,13 +136,15 @@ class Cached:
         index = self.folder / "index.json"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            if not index.is_file() or index.read_bytes() != wanted:
-                for name in ("images", "rain"):
-                    (self.folder / f"{name}.sums").unlink(missing_ok=True)  # without it nothing is believed
-                write_whole(index, wanted)
-            self._images = Records(self.folder / "images", self.rows, _padded((2 * len(BANDS) + 1) * pixels))
-            if self.source.radar is not None:
-                self._rain = Records(self.folder / "rain", self.rows, _padded(3 * pixels))
+            with open(self.folder / ".lock", "w") as lock:  # processes that start together make it once
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if not index.is_file() or index.read_bytes() != wanted:
+                    for name in ("images", "rain"):
+                        (self.folder / f"{name}.sums").unlink(missing_ok=True)  # without it nothing is believed
+                    write_whole(index, wanted)
+                self._images = Records(self.folder / "images", self.rows, _padded((2 * len(BANDS) + 1) * pixels))
+                if self.source.radar is not None:
+                    self._rain = Records(self.folder / "rain", self.rows, _padded(3 * pixels))
         except OSError as error:
             raise refusal(error, self.folder) from error
         self._process = os.getpid()

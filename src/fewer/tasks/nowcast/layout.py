@@ -13,7 +13,18 @@ from typing import NamedTuple
 from fewer.core.errors import UserError
 from fewer.core.settings import nearest
 
-__all__ = ["CONTESTS", "CORE", "LAYOUTS", "SPLITS", "TRANSFER", "Layout", "Place", "found_places", "read_layout"]
+__all__ = [
+    "CONTESTS",
+    "CORE",
+    "LAYOUTS",
+    "SPLITS",
+    "TRANSFER",
+    "Layout",
+    "Place",
+    "found_places",
+    "layout_of",
+    "read_layout",
+]
 
 SPLITS = ("train", "validation", "test", "heldout")
 CORE = ("boxi_0015", "boxi_0034", "boxi_0076", "roxi_0004", "roxi_0005", "roxi_0006", "roxi_0007")
@@ -85,6 +96,18 @@ LAYOUTS = {
         heldout="ev1test{short}",
     ),
 }
+
+
+def layout_of(root: Path, word: str = "") -> Layout:
+    """The layout named, else that of the folder's own `layout.toml`, else the first whose names are found there."""
+    if word or not root.is_dir():
+        return read_layout(word or "2022")
+    if (root / "layout.toml").is_file():
+        return read_layout(str(root / "layout.toml"))
+    for layout in LAYOUTS.values():
+        if any(_place(path, root, layout) for path in _satellite_files(root, layout)):
+            return layout
+    return LAYOUTS["2022"]
 
 
 def read_layout(word: str) -> Layout:
