@@ -68,7 +68,7 @@ def checked(name: str, array: Array, item: Input) -> Array:
         if array.min() < bounds.min or array.max() > bounds.max:
             raise Refusal(422, f"{name} beyond {wanted.name}")
     with np.errstate(over="ignore", invalid="ignore"):
-        found = np.ascontiguousarray(array, dtype=wanted)
+        found = np.asarray(array, dtype=wanted, order="C")  # keeps a single number a number
     if wanted.kind == "f" and not np.isfinite(found).all():
         raise Refusal(422, f"{name} holds NaN or numbers beyond {wanted.name}; expected finite numbers")
     return found

@@ -133,25 +133,18 @@ class Predictions:
 
 async def whole_body(receive: Receive, limits: Limits) -> bytes:
     """The body, within its bounds of bytes and seconds."""
-    message = await _within(receive(), limits.seconds) if limits.seconds else await receive()
-    body: bytes = message.get("body", b"")
-    if not message.get("more_body", False):
-        return _checked_end(message, body)
-    parts, total = [body], len(body)
     end = time.monotonic() + limits.seconds
-    while message.get("more_body", False):
+    parts: list[bytes] = []
+    total, more = 0, True
+    while more:
         message = await _within(receive(), end - time.monotonic())
+        if message["type"] == "http.disconnect":
+            raise Refusal(400, "a request that ended early")
         parts.append(message.get("body", b""))
-        total += len(parts[-1])
+        total, more = total + len(parts[-1]), message.get("more_body", False)
         if total > limits.body_bytes:
             raise Refusal(413, f"more than {limits.body_bytes} bytes")
-    return _checked_end(message, b"".join(parts))
-
-
-def _checked_end(message: MutableMapping[str, Any], body: bytes) -> bytes:
-    if message["type"] == "http.disconnect":
-        raise Refusal(400, "a request that ended early")
-    return body
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 async def _within(coming: Awaitable[MutableMapping[str, Any]], seconds: float) -> MutableMapping[str, Any]:

@@ -1,0 +1,34 @@
+"""One application in this process for requests, one server of its own for load, browsers and schemas."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+import pytest
+
+from fewer.bench.serve import serving
+from fewer.serve.app import Application
+from fewer.serve.limits import Limits
+from fewer.serve.models import open_models
+
+with warnings.catch_warnings():
+    warnings.filterwarnings("ignore", "Using `httpx`")  # starlette would rather have its own fork of it
+    from fastapi.testclient import TestClient
+
+
+@pytest.fixture(scope="package")
+def application() -> Application:
+    return Application(open_models(["cellfree-80", "digits-dense", "digits-3116"]), limits=Limits(body_bytes=1 << 20))
+
+
+@pytest.fixture(scope="package")
+def client(application: Application) -> Iterator[TestClient]:
+    with TestClient(application) as found:
+        yield found
+
+
+@pytest.fixture(scope="package")
+def server() -> Iterator[serving]:
+    with serving(["cellfree-80", "digits-dense", "digits-3116"]) as found:
+        yield found

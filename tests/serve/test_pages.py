@@ -1,0 +1,122 @@
+"""The pages in a real browser: the main action of each, no error in the console, no request elsewhere."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fewer.bench.serve import serving
+
+CHROMIUM = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path: apt install chromium")
+sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install playwright")
+
+SIZES = {"desk": (1200, 900), "phone": (390, 844)}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as play:
+        found = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+class Visit:
+    """A page that remembers what went wrong and where it asked."""
+
+    def __init__(self, browser: Any, url: str, size: tuple[int, int], scheme: str) -> None:
+        self.url, self.faults, self.elsewhere = url, list[str](), list[str]()
+        context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
+        context.set_default_timeout(30_000)
+        self.page = context.new_page()
+        self.page.on(
+            "console", lambda said: self.faults.append(said.text) if said.type in ("error", "warning") else None
+        )
+        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.page.on(
+            "request", lambda asked: None if asked.url.startswith((url, "data:")) else self.elsewhere.append(asked.url)
+        )
+
+    def end(self, picture: Path) -> None:
+        """Nothing went wrong, nothing is wider than the window, and a picture was taken."""
+        wide = self.page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+        self.page.screenshot(path=picture, full_page=True)
+        assert self.faults == [] and self.elsewhere == [] and wide <= 0
+        assert picture.stat().st_size > 5000
+        self.page.context.close()
+
+
+@pytest.fixture(params=[("desk", "light"), ("phone", "dark")], ids="-".join)
+def visit(request: pytest.FixtureRequest, browser: Any, server: serving) -> Visit:
+    size, scheme = request.param
+    return Visit(browser, server.url, SIZES[size], scheme)
+
+
+def test_the_first_page_lists_the_models_and_leads_to_their_pages(visit: Visit, tmp_path: Path) -> None:
+    visit.page.goto(visit.url)
+    visit.page.wait_for_selector("#models article")
+    names = visit.page.locator("#models h2").all_inner_texts()
+    assert names == ["cellfree-80", "digits-dense", "digits-3116"]
+    visit.page.get_by_role("link", name="cellfree", exact=True).click()
+    visit.page.wait_for_url("**/cellfree")
+    visit.page.wait_for_selector("#candidates .bar")
+    visit.end(tmp_path / "index.png")
+
+
+def test_a_click_on_the_map_shows_measurements_choice_and_ideal(visit: Visit, tmp_path: Path) -> None:
+    page = visit.page
+    page.goto(f"{visit.url}/cellfree")
+    page.wait_for_selector("#candidates .bar")
+    first = page.locator("#measured").inner_text()
+    box = page.locator("#map").bounding_box()
+    with page.expect_response("**/v1/cellfree/place") as answered:
+        page.mouse.click(box["x"] + 0.3 * box["width"], box["y"] + 0.6 * box["height"])
+    found = answered.value.json()
+    page.wait_for_function("before => document.getElementById('measured').innerText !== before", arg=first)
+    assert page.locator("#measured .bar").count() == 3
+    chosen = [text.split()[0] for text in page.locator("#chosen li").all_inner_texts()]
+    ideal = [text.split()[0] for text in page.locator("#ideal li").all_inner_texts()]
+    assert chosen == [str(one) for one in found["access_points"]] and ideal == [str(one) for one in found["ideal"]]
+    assert abs(int(page.locator("#map").get_attribute("data-x")) - 300) <= 3
+    page.locator("#map").focus()
+    with page.expect_response("**/v1/cellfree/place"):
+        page.keyboard.press("ArrowRight")
+    assert abs(int(page.locator("#map").get_attribute("data-x")) - 320) <= 4
+    visit.end(tmp_path / "cellfree.png")
+
+
+def test_a_drawn_digit_is_read_and_the_attack_changes_an_ordinary_mind(visit: Visit, tmp_path: Path) -> None:
+    page = visit.page
+    page.goto(f"{visit.url}/vision")
+    page.wait_for_selector("article[data-label]")
+    page.locator("#clear").click()
+    assert page.locator("article[data-label]").count() == 0
+    box = page.locator("#pad").bounding_box()
+    at = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in ((0.5, 0.2), (0.5, 0.4), (0.5, 0.8))]
+    page.mouse.move(*at[0])
+    page.mouse.down()
+    for place in at[1:]:
+        page.mouse.move(*place, steps=6)
+    page.mouse.up()
+    page.wait_for_function("document.querySelectorAll('article[data-label=\"1\"]').length === 2")  # a stroke is a one
+    page.locator("#budget").fill("0.3")
+    page.wait_for_selector("article[data-model='digits-dense'][data-clean='1']:not([data-label='1'])")
+    assert "now says" in page.locator("article[data-model='digits-dense'] .verdict").inner_text()
+    visit.end(tmp_path / "vision.png")
+
+
+def test_a_token_in_the_address_opens_the_pages(browser: Any, tmp_path: Path) -> None:
+    with serving(["digits-dense"], "--token", "secret") as server:
+        visit = Visit(browser, server.url, SIZES["desk"], "light")
+        visit.page.goto(f"{server.url}/vision#token=secret")
+        visit.page.wait_for_selector("article[data-label]")
+        visit.end(tmp_path / "token.png")
+        stranger = Visit(browser, server.url, SIZES["desk"], "light")
+        stranger.page.goto(f"{server.url}/vision")
+        stranger.page.wait_for_selector("#trouble:not([hidden])")
+        assert "token" in stranger.page.locator("#trouble").inner_text()

@@ -1,0 +1,152 @@
+"""The queue: together what came together, bounded, and nobody suffers for another's mistake."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fewer.core.errors import UserError
+from fewer.serve.limits import Gate, Limits, Refusal
+from fewer.serve.queue import Queue
+from fewer.sparse.program import Input
+
+
+class Doubling:
+    """Stands in for a model: doubles, and remembers the sizes of its batches."""
+
+    inputs = (Input("x", (), "float32"),)
+
+    def __init__(self, wait: threading.Event | None = None) -> None:
+        self.sizes: list[int] = []
+        self.wait = wait
+
+    def predict(self, arrays: Sequence[Any]) -> Any:
+        self.sizes.append(len(arrays[0]))
+        if self.wait is not None:
+            assert self.wait.wait(20)
+        if (arrays[0] < 0).any():
+            raise UserError("a negative number", "a positive one")
+        if (arrays[0] > 1000).any():
+            raise ZeroDivisionError
+        return 2 * arrays[0]
+
+
+def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(asyncio.wait_for(scenario(), 30))
+
+
+def queue(model: Doubling, *, seconds: float = 0.0, limits: Limits | None = None) -> Queue:
+    return Queue(model, limits or Limits(), lambda samples: seconds)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1.0], ids=["in the loop", "in a thread"])
+def test_what_arrives_together_is_predicted_together(seconds: float) -> None:
+    async def scenario() -> None:
+        model = Doubling()
+        waiting = queue(model, seconds=seconds)
+        rows = [waiting.put_row((float(value),)) for value in range(5)]
+        arrays = waiting.put([np.arange(10, 13, dtype=np.float32)], 3)
+        assert [await row for row in rows] == [0, 2, 4, 6, 8]
+        assert (await arrays).tolist() == [20, 22, 24]
+        assert model.sizes == [8] and waiting.samples == 0 and waiting.predicted == 8
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("bad", "error"), [(-1.0, UserError), (2000.0, ZeroDivisionError)])
+def test_a_refused_request_harms_only_itself(bad: float, error: type[Exception]) -> None:
+    async def scenario() -> None:
+        waiting = queue(Doubling())
+        good, wrong, array = waiting.put_row((1.0,)), waiting.put_row((bad,)), waiting.put([np.float32([3])], 1)
+        with pytest.raises(error):
+            await wrong
+        if error is UserError:
+            assert await good == 2 and (await array).tolist() == [6]
+        else:  # a failure of the model itself is everybody's
+            with pytest.raises(error):
+                await good
+            with pytest.raises(error):
+                await array
+
+    run(scenario)
+
+
+def test_batches_are_bounded_and_keep_the_order() -> None:
+    async def scenario() -> None:
+        model = Doubling()
+        waiting = queue(model, limits=Limits(batch_samples=4))
+        rows = [waiting.put_row((float(value),)) for value in range(10)]
+        assert [await row for row in rows] == [2.0 * value for value in range(10)]
+        assert model.sizes == [4, 4, 2]
+
+    run(scenario)
+
+
+def test_a_full_queue_refuses_and_says_when_to_come_back() -> None:
+    async def scenario() -> None:
+        waiting = queue(Doubling(), limits=Limits(queue_samples=3))
+        rows = [waiting.put_row((1.0,)) for _ in range(3)]
+        with pytest.raises(Refusal) as caught:
+            waiting.put_row((1.0,))
+        assert caught.value.status == 503 and ("retry-after", "1") in caught.value.headers
+        assert [await row for row in rows] == [2, 2, 2]
+        assert await waiting.put_row((1.0,)) == 2
+        assert len(await waiting.put([np.ones(9, np.float32)], 9)) == 9  # nothing else waits
+
+    run(scenario)
+
+
+def test_who_waits_too_long_is_told_and_what_runs_goes_on() -> None:
+    async def scenario() -> None:
+        gate = threading.Event()
+        waiting = queue(Doubling(gate), seconds=1.0, limits=Limits(seconds=0.1))
+        running, behind = waiting.put_row((1.0,)), None
+        await asyncio.sleep(0.05)
+        behind = waiting.put_row((2.0,))
+        for late in (running, behind):
+            with pytest.raises(Refusal) as caught:
+                await late
+            assert caught.value.status == 504
+        gate.set()
+        assert await waiting.put_row((3.0,)) == 6
+        waiting.close()
+
+    run(scenario)
+
+
+def test_a_client_that_left_costs_no_prediction() -> None:
+    async def scenario() -> None:
+        model = Doubling()
+        waiting = queue(model)
+        gone, here = waiting.put_row((1.0,)), waiting.put_row((2.0,))
+        gone.cancel()
+        assert await here == 4 and model.sizes == [1]
+
+    run(scenario)
+
+
+def test_a_gate_lets_so_many_in_lets_some_wait_and_turns_the_rest_away() -> None:
+    async def scenario() -> None:
+        gate, inside, most, refused = Gate(at_once=2, waiting=3), 0, 0, 0
+
+        async def visit() -> None:
+            nonlocal inside, most, refused
+            try:
+                async with gate.entered():
+                    inside += 1
+                    most = max(most, inside)
+                    await asyncio.sleep(0.01)
+                    inside -= 1
+            except Refusal as refusal:
+                assert refusal.status == 503
+                refused += 1
+
+        await asyncio.gather(*(visit() for _ in range(9)))
+        assert most == 2 and refused == 4
+
+    run(scenario)

@@ -1,0 +1,150 @@
+"""A server in a process of its own: load, overload, memory, an orderly end, no torch."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from fewer.bench.serve import load, serving
+from fewer.cli import main
+
+PHONE = b'{"master": 21, "rsrp_db": [-113.8, -131.9, -124.9]}'
+
+
+def post(url: str, body: bytes, **headers: str) -> tuple[int, bytes]:
+    request = urllib.request.Request(url, body, {"content-type": "application/json", **headers})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read()
+
+
+def figure(server: serving, pattern: str) -> float:
+    with urllib.request.urlopen(f"{server.url}/metrics", timeout=30) as answer:
+        found = re.search(rf"^{pattern} (\S+)$", answer.read().decode(), re.MULTILINE)
+    assert found, pattern
+    return float(found[1])
+
+
+def test_single_selections_are_answered_together_and_memory_stays_flat(server: serving) -> None:
+    load(server.port, rate=None, seconds=1.0)
+    before, batches = (
+        figure(server, "process_resident_memory_bytes"),
+        figure(server, r'fewer_batches_total\{model="cellfree-80"\}'),
+    )
+    seen = load(server.port, rate=None, seconds=3.0)
+    grown = figure(server, "process_resident_memory_bytes") - before
+    answered = seen.statuses[200]
+    assert set(seen.statuses) == {200} and answered > 300
+    assert figure(server, r'fewer_batches_total\{model="cellfree-80"\}') - batches < answered / 2
+    assert grown < 4e6, f"{grown:.0f} bytes after {answered} requests"
+
+
+def test_a_packed_model_is_served_without_torch(server: serving) -> None:
+    maps = Path(f"/proc/{server.process.pid}/maps")
+    if not maps.exists():
+        pytest.skip("this system does not say what a process has loaded")
+    loaded = maps.read_text()
+    assert "numpy" in loaded and "torch" not in loaded
+
+
+def test_overload_gives_503_and_the_server_lives() -> None:
+    with serving(["cellfree-80"], "--queue", "4") as server:
+        seen = load(server.port, rate=None, seconds=2.0, connections=48)
+        assert seen.statuses.get(503, 0) > 0 and seen.statuses.get(200, 0) > 0
+        assert set(seen.statuses) == {200, 503}
+        assert post(f"{server.url}/v1/cellfree/predict", PHONE)[0] == 200
+
+
+def test_a_server_told_to_stop_answers_what_it_accepted() -> None:
+    with serving(["digits-dense"]) as server:
+        body = json.dumps({"pixels": [[[0.5] * 28] * 28] * 900}).encode()
+        answers: list[tuple[int, bytes]] = []
+        senders = [
+            threading.Thread(target=lambda: answers.append(post(f"{server.url}/v1/vision/predict", body)))
+            for _ in range(3)
+        ]
+        for sender in senders:
+            sender.start()
+        while figure(server, r'fewer_waiting_samples\{model="digits-dense"\}') == 0 and not answers:
+            time.sleep(0.01)
+        server.process.terminate()
+        for sender in senders:
+            sender.join(60)
+        assert server.process.wait(60) == 0
+    assert [status for status, _ in answers] == [200] * 3
+    assert all(len(json.loads(answer)["label"]) == 900 for _, answer in answers)
+
+
+def test_a_body_that_never_comes_is_given_up_on() -> None:
+    with (
+        serving(["digits-dense"], "--seconds", "0.5") as server,
+        socket.create_connection(("127.0.0.1", server.port)) as slow,
+    ):
+        head = b"POST /v1/vision/predict HTTP/1.1\r\nhost: here\r\ncontent-type: application/json\r\n"
+        slow.sendall(head + b"content-length: 100\r\n\r\n{")
+        slow.settimeout(20)
+        assert slow.recv(4096).startswith(b"HTTP/1.1 408")
+
+
+def test_several_workers_share_the_work_and_the_counters() -> None:
+    with serving(["cellfree-80"], "--workers", "2", "--token", "secret") as server:
+        allowed = {"authorization": "Bearer secret"}
+        for _ in range(10):
+            assert post(f"{server.url}/v1/cellfree/predict", PHONE, **allowed)[0] == 200
+        assert post(f"{server.url}/v1/cellfree/predict", PHONE)[0] == 401
+        request = urllib.request.Request(f"{server.url}/metrics", headers=allowed)
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            assert 'fewer_requests_total{task="cellfree",status="200"} 10' in answer.read().decode()
+        server.process.terminate()
+        assert server.process.wait(60) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--host", "0.0.0.0"], "token"),
+        (["--workers", "0"], "at least 1"),
+        (["--queue", "0"], "more than 0"),
+        (["digits-9438"], "did you mean"),
+        (["--port", "99999"], "--port"),
+        ([__file__], "pack"),
+    ],
+)
+def test_a_mistake_at_the_start_is_one_line(
+    words: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = [] if words[0] in ("digits-9438", __file__) else ["digits-3116"]
+    assert main(["serve", *model, *words]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and expected in said, said
+
+
+def test_a_missing_extra_is_one_line_with_its_cure() -> None:
+    code = "import sys; sys.modules['fastapi'] = None; from fewer.cli import main; sys.exit(main(['serve']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "pip install 'fewer[serve]'" in done.stderr
+
+
+def test_a_run_folder_is_served_like_its_pack(tmp_path: Path) -> None:
+    from fewer.serve.models import open_models
+
+    words = ["train", "vision", "--set", "network=cnn0", "--set", "classes=3,7", "--steps", "3", "--batch", "8"]
+    assert main([*words, "--out", str(tmp_path / "run"), "--json"]) == 0
+    assert main(["pack", str(tmp_path / "run"), "-o", str(tmp_path / "run.pack"), "--json"]) == 0
+    run, packed = open_models([str(tmp_path / "run"), str(tmp_path / "run.pack")])
+    blank = run.blank(2)
+    assert run.task == "vision" and packed.name == "run-2"
+    assert run.predict(blank).tolist() == packed.predict(blank).tolist()
