@@ -17,6 +17,7 @@ from toys import Blobs, Control, Fit, Graph, Patches
 
 # small enough for a test, large enough to mean it
 SMALL: dict[str, tuple[str, ...]] = {
+    "control": ("transitions=1000", "hidden=32,24", "autoencoder_hidden=40,40", "episodes=2", "horizon=10"),
     "nowcast": ("size=24", "width=4", "train_windows=16", "validation_windows=4", "test_windows=6"),
     "vision": ("network=cnn0",),
 }

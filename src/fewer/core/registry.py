@@ -22,6 +22,10 @@ TASKS: dict[str, tuple[str, str]] = {
         "fewer.tasks.cellfree.task:CellFree",
         "the access points that should serve a phone, from a few measurements",
     ),
+    "control": (
+        "fewer.tasks.control.task:Control",
+        "policies from logged data, with most of their weights removed before training",
+    ),
     "nowcast": ("fewer.tasks.nowcast.task:Nowcast", "eight hours of rain from one hour of satellite images"),
 }
 
