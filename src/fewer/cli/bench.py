@@ -12,6 +12,7 @@ BENCHES = {
     "attack": "robust accuracy against foolbox",
     "sparse": "packs: latency, throughput, size",
     "sparse_training": "training on kept weights alone",
+    "control": "80 BCQ agents in lock-step against one by one",
     "nowcast": "Swin-UNETR training against MONAI",
     "nowcast_loader": "windows a second from the packed cache",
     "cellfree": "selections a second",
