@@ -104,7 +104,7 @@ def _shaken(action: NDArray[np.float32], noise: NDArray[np.float32], world: Envi
         return np.clip(action, low, high)
     middle, half = (high + low) / 2, (high - low) / 2
     inside = np.clip((action - middle) / half, -_SURE, _SURE)
-    return middle + half * np.tanh(np.arctanh(inside) + noise)
+    return (middle + half * np.tanh(np.arctanh(inside) + noise)).astype(np.float32)
 
 
 def _episodes(many: Many, act: Policy, noise: NDArray[np.float32]) -> Transitions:
