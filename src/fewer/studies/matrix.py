@@ -1,0 +1,133 @@
+"""Every way of pruning on every task: quality, quality under attack, pack size and latency, and who wins where."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fewer.core.errors import UserError
+from fewer.core.whole import write_whole
+from fewer.studies.matrix_cases import METHODS, SPARSITIES, Case, cases, grid
+from fewer.studies.matrix_measure import Interval, interval, measure
+from fewer.studies.matrix_page import page
+from fewer.studies.study import Result, Say
+from fewer.sweep.grid import grid_of
+from fewer.sweep.point import Point
+from fewer.sweep.report import Done, Report
+from fewer.sweep.run import Sweep, Where
+
+__all__ = ["WHERE", "Cell", "matrix", "winners"]
+
+WHERE = Where()  # processes of this machine
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One method at one sparsity on one task, over all seeds."""
+
+    task: str
+    method: str
+    sparsity: float
+    figure: str
+    quality: Interval
+    attacked: Interval
+    pack_bytes: int | None
+    latency_ms: float | None
+    seeds: int
+    failures: tuple[str, ...] = ()
+
+
+def matrix(scale: str, out: Path, say: Say) -> Result:
+    """Tasks x methods x sparsities x seeds."""
+    if scale == "full" and not torch.cuda.is_available():
+        raise UserError("scale full without a GPU", "CUDA", "use --scale quick")
+    chosen = cases()
+    sweep = Sweep(described := grid_of(grid(scale, chosen)), out / f"matrix-{scale}", WHERE)
+    total = len(described.points)
+
+    def watch(report: Report, left: int) -> None:
+        if isinstance(report, Done):
+            say(f"matrix: {total - left} of {total} points")
+
+    rows = sweep.run(watch=watch)
+    cells = _cells(sweep, rows, chosen, say)
+    lines = winners(cells)
+    write_whole(out / "matrix.html", page(cells, lines, chosen, METHODS).html().encode())
+    failed = [f"{cell.task} {cell.method} {cell.sparsity:g}: {why}" for cell in cells for why in cell.failures]
+    return Result(
+        title="Every way of pruning on every task",
+        columns=["task", "method", "pruned", "figure", "quality", "under attack", "pack", "one sample", "seeds"],
+        rows=[_row(cell) for cell in cells],
+        notes=[
+            *lines,
+            *(f"under attack: {name} {case.attack} ({case.unit})" for name, case in chosen.items()),
+            *failed,
+        ],
+        figures=["matrix.html"],
+        details={"points": rows},
+    )
+
+
+def _cells(sweep: Sweep, rows: Sequence[Mapping[str, Any]], chosen: Mapping[str, Case], say: Say) -> list[Cell]:
+    groups: dict[tuple[str, str, float], list[tuple[Point, Mapping[str, Any]]]] = {}
+    for point, row in zip(sweep.grid.points, rows):
+        prune = point.job.prune
+        method = "dense" if prune is None else "lottery" if prune.when == "rounds" else prune.method
+        groups.setdefault((point.job.task, method, prune.sparsity if prune else 0.0), []).append((point, row))
+    found = []
+    for (task, method, sparsity), members in groups.items():
+        measured: list[dict[str, Any]] = []
+        for point, row in members:
+            if row["status"] == "done":
+                cache = sweep.out / "measured" / f"{point.name}.json"
+                first = not measured  # one pack a cell: seeds differ in its numbers, hardly in its size
+                folder = sweep.results.folder(point.name).path
+                measured.append(measure(folder, chosen[task].attack, packed=first, cache=cache))
+        failures = tuple(str(row["why"]) for _, row in members if row["status"] != "done")
+        found.append(_cell(task, method, sparsity, measured, failures))
+        say(" | ".join(map(str, _row(found[-1]))))
+    return found
+
+
+def _cell(task: str, method: str, sparsity: float, measured: list[dict[str, Any]], failures: tuple[str, ...]) -> Cell:
+    first = measured[0] if measured else {}
+    return Cell(
+        task, method, sparsity, first.get("figure", ""),
+        interval([found["quality"] for found in measured]), interval([found["attacked"] for found in measured]),
+        first.get("pack_bytes"), first.get("latency_ms"), len(measured), failures,
+    )  # fmt: skip
+
+
+def _row(cell: Cell) -> list[Any]:
+    return [
+        cell.task, cell.method, f"{cell.sparsity:.0%}", cell.figure, _spelled(cell.quality), _spelled(cell.attacked),
+        "-" if cell.pack_bytes is None else f"{cell.pack_bytes / 1024:.1f} KiB",
+        "-" if cell.latency_ms is None else f"{cell.latency_ms:.3g} ms", cell.seeds,
+    ]  # fmt: skip
+
+
+def _spelled(found: Interval) -> str:
+    mean, half = found
+    if not math.isfinite(mean):
+        return "-"
+    return f"{mean:.4g} ± {half:.2g}" if math.isfinite(half) else f"{mean:.4g}"
+
+
+def winners(cells: Sequence[Cell]) -> list[str]:
+    """A sentence for each task and sparsity: the best mean, and whether the intervals let one call it better."""
+    lines = []
+    for task in dict.fromkeys(cell.task for cell in cells):
+        for sparsity in SPARSITIES:
+            rivals = [c for c in cells if c.task == task and c.sparsity == sparsity and math.isfinite(c.quality[0])]
+            if len(rivals) < 2:
+                continue
+            first, *rest = sorted(rivals, key=lambda cell: -cell.quality[0])
+            level = [c.method for c in rest if not first.quality[0] - first.quality[1] > c.quality[0] + c.quality[1]]
+            verdict = f"not told apart from {', '.join(level)}" if level else "ahead of all others"
+            lines.append(f"{task} at {sparsity:.0%}: {first.method} {_spelled(first.quality)}, {verdict}")
+    return lines

@@ -1,0 +1,87 @@
+"""What the matrix measures of a finished run: quality, quality under attack, and the pack's size and latency."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from fewer.attack.audit import attacked
+from fewer.core.errors import UserError
+from fewer.core.evaluate import evaluate
+from fewer.core.mask import dense, kept
+from fewer.core.nets import NetworkSet
+from fewer.core.whole import write_whole
+from fewer.job import Trained, load
+from fewer.packing import pack_run
+from fewer.sparse import pack
+
+__all__ = ["Interval", "interval", "measure"]
+
+Interval = tuple[float, float]  # a mean, and half the width of its 95 % confidence interval
+# Student's t for 95 % by degrees of freedom; beyond the table the normal distribution is near enough
+_STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
+_CALLS = 15
+
+
+def interval(values: list[float]) -> Interval:
+    """Over seeds; one value has no interval, so none is claimed."""
+    if len(values) < 2:
+        return (values[0] if values else float("nan")), float("nan")
+    freedom = len(values) - 1
+    t = _STUDENT[freedom - 1] if freedom <= len(_STUDENT) else 1.96
+    return statistics.fmean(values), t * statistics.stdev(values) / len(values) ** 0.5
+
+
+def measure(folder: Path, attack: str, *, packed: bool, cache: Path) -> dict[str, Any]:
+    """All measures of a run, found again in `cache` if they were taken before; `packed` adds size and latency."""
+    if cache.exists():
+        return dict(json.loads(cache.read_text()))
+    run = load(folder)
+    weights = kept(dense(run.modules))
+    name, quality = next(iter(run.figures.items()))
+    found: dict[str, Any] = {
+        "figure": name, "quality": quality, "attacked": _under_attack(run, attack), "weights": weights,
+        "kept": kept(run.mask) if run.mask else weights,
+    }  # fmt: skip
+    if packed:
+        found |= _packed(run)
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(cache, (json.dumps(found) + "\n").encode())
+    return found
+
+
+def _under_attack(run: Trained, attack: str) -> float:
+    """The same figure, every batch attacked first."""
+    modules = {name: module.requires_grad_(True) for name, module in run.modules.items()}
+    nets = NetworkSet(modules, training=False)
+    return next(iter(evaluate(run.task, attacked(run.task, nets, attack, seed=run.job.seeds[0])).values()))
+
+
+def _packed(run: Trained) -> dict[str, Any]:
+    """Bytes of the pack, and milliseconds for one sample; a prediction that cannot be packed says why."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.pack"
+        try:
+            size = pack_run(run, path)
+        except UserError as error:
+            return {"pack_bytes": None, "latency_ms": None, "not_packed": str(error)}
+        model = pack.load(path)
+    sample = run.task.inputs(run.task.data("test").take(torch.arange(1)))
+    arrays = [np.asarray(leaf) for leaf in ([sample] if isinstance(sample, torch.Tensor) else _leaves(sample))]
+    times = []
+    for _ in range(_CALLS):
+        begin = time.perf_counter()
+        model.predict(*arrays)
+        times.append(time.perf_counter() - begin)
+    return {"pack_bytes": size, "latency_ms": 1e3 * statistics.median(times)}
+
+
+def _leaves(inputs: Any) -> list[Any]:
+    return list(inputs.values()) if isinstance(inputs, dict) else list(inputs)
