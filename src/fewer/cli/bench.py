@@ -9,6 +9,7 @@ from fewer.core.settings import nearest
 
 BENCHES = {
     "cohort": "many replicas in lock-step against one by one",
+    "sweep": "a grid as cohorts against one by one",
     "attack": "robust accuracy against foolbox",
     "sparse": "packs: latency, throughput, size",
     "sparse_training": "training on kept weights alone",

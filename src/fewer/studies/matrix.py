@@ -13,7 +13,7 @@ import torch
 from fewer.core.errors import UserError
 from fewer.core.whole import write_whole
 from fewer.studies.matrix_cases import METHODS, SPARSITIES, Case, cases, grid
-from fewer.studies.matrix_measure import Interval, interval, measure
+from fewer.studies.matrix_measure import Interval, interval, measure, spelled
 from fewer.studies.matrix_page import page
 from fewer.studies.study import Result, Say
 from fewer.sweep.grid import grid_of
@@ -105,17 +105,10 @@ def _cell(task: str, method: str, sparsity: float, measured: list[dict[str, Any]
 
 def _row(cell: Cell) -> list[Any]:
     return [
-        cell.task, cell.method, f"{cell.sparsity:.0%}", cell.figure, _spelled(cell.quality), _spelled(cell.attacked),
+        cell.task, cell.method, f"{cell.sparsity:.0%}", cell.figure, spelled(cell.quality), spelled(cell.attacked),
         "-" if cell.pack_bytes is None else f"{cell.pack_bytes / 1024:.1f} KiB",
         "-" if cell.latency_ms is None else f"{cell.latency_ms:.3g} ms", cell.seeds,
     ]  # fmt: skip
-
-
-def _spelled(found: Interval) -> str:
-    mean, half = found
-    if not math.isfinite(mean):
-        return "-"
-    return f"{mean:.4g} ± {half:.2g}" if math.isfinite(half) else f"{mean:.4g}"
 
 
 def winners(cells: Sequence[Cell]) -> list[str]:
@@ -129,5 +122,5 @@ def winners(cells: Sequence[Cell]) -> list[str]:
             first, *rest = sorted(rivals, key=lambda cell: -cell.quality[0])
             level = [c.method for c in rest if not first.quality[0] - first.quality[1] > c.quality[0] + c.quality[1]]
             verdict = f"not told apart from {', '.join(level)}" if level else "ahead of all others"
-            lines.append(f"{task} at {sparsity:.0%}: {first.method} {_spelled(first.quality)}, {verdict}")
+            lines.append(f"{task} at {sparsity:.0%}: {first.method} {spelled(first.quality)}, {verdict}")
     return lines

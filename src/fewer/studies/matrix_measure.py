@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 import tempfile
 import time
@@ -22,7 +23,7 @@ from fewer.job import Trained, load
 from fewer.packing import pack_run
 from fewer.sparse import pack
 
-__all__ = ["Interval", "interval", "measure"]
+__all__ = ["Interval", "interval", "measure", "spelled"]
 
 Interval = tuple[float, float]  # a mean, and half the width of its 95 % confidence interval
 # Student's t for 95 % by degrees of freedom; beyond the table the normal distribution is near enough
@@ -37,6 +38,14 @@ def interval(values: list[float]) -> Interval:
     freedom = len(values) - 1
     t = _STUDENT[freedom - 1] if freedom <= len(_STUDENT) else 1.96
     return statistics.fmean(values), t * statistics.stdev(values) / len(values) ** 0.5
+
+
+def spelled(found: Interval) -> str:
+    """As a table shows it."""
+    mean, half = found
+    if not math.isfinite(mean):
+        return "-"
+    return f"{mean:.4g} ± {half:.2g}" if math.isfinite(half) else f"{mean:.4g}"
 
 
 def measure(folder: Path, attack: str, *, packed: bool, cache: Path) -> dict[str, Any]:

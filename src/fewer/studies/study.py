@@ -47,6 +47,11 @@ STUDIES: dict[str, tuple[str, str]] = {
     "control/fig4": ("fewer.studies.control_memory:fig4", "bytes against sparsity"),
     "nowcast/weather": ("fewer.studies.nowcast_weather:weather", "generated weather beside OPERA and the real bands"),
     "cellfree/se": ("fewer.studies.cellfree_efficiency:efficiency", "spectral efficiency of predicted clusters"),
+    "matrix": ("fewer.studies.matrix:matrix", "every way of pruning on every task"),
+    "transfer": ("fewer.studies.transfer:transfer", "hardening, voting and packing on every task"),
+    "nowcast/table1": ("fewer.studies.nowcast_tables:table1", "every model and ensemble, test windows, IoU per region"),
+    "nowcast/table2": ("fewer.studies.nowcast_tables:table2", "baseline, improved, Swin-UNETR and votes, held out"),
+    "nowcast/fig1": ("fewer.studies.nowcast_figure:fig1", "a rain front hour by hour, and every model by lead time"),
 }
 
 
