@@ -15,7 +15,7 @@ import errno
 import fcntl
 import json
 import os
-import zlib
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,6 @@ from fewer.tasks.nowcast.windows import LEADS, SEEN, Windows
 __all__ = ["Cached", "packed_rate"]
 
 _VERSION = 1
-_WRITTEN = 1 << 32  # beside the checksum, so that a row of zeros is not taken for a written one
 _RAIN = np.float32(0.2)
 
 
@@ -58,12 +57,12 @@ class Records:
     def whole(self, row: int) -> bool:
         """Whether a record is as it was written; looked at once a process."""
         if not self.good[row]:
-            self.good[row] = int(self.sums[row]) == _WRITTEN | zlib.crc32(self.bytes[row].data)
+            self.good[row] = self.sums[row] != 0 and self.sums[row] == _checksum(self.bytes[row])
         return bool(self.good[row])
 
     def write(self, row: int, record: NDArray[np.uint8]) -> None:
         """The record, then its checksum; by system call, because a full disk under a memory map kills the process."""
-        total = np.array([_WRITTEN | zlib.crc32(record.data)], dtype=np.uint64)
+        total = np.array([_checksum(record)])
         for path, content, offset in ((self.path, record, row * self.width), (self.sums_path, total, row * 8)):
             descriptor = os.open(path, os.O_WRONLY)
             try:
@@ -119,7 +118,7 @@ class Cached:
     def _packed(self, records: Records, row: int) -> NDArray[np.uint8]:
         if records is self._images:
             image, missing = self.source.image(row)
-            parts = (image.astype(np.float16), missing)
+            parts = (torch.from_numpy(image).half().numpy(), missing)  # numpy takes five times as long
         else:
             rate, valid = self.source.rain(row, self.size)
             parts = (packed_rate(rate), valid)
@@ -159,6 +158,20 @@ class Cached:
             "bands": [list(band) for band in BANDS],
         }  # fmt: skip
         return (json.dumps(content, indent=1) + "\n").encode()
+
+
+def _checksum(record: NDArray[np.uint8]) -> np.uint64:
+    """A sum of words, each with an odd weight of its own, modulo 2^64: a change of one word always shows.
+
+    Four times as fast as zlib.crc32, which would take longer than everything else when frames are first read.
+    """
+    words = record.view(np.uint64)
+    return np.dot(words, _weights(len(words))) + np.uint64(1)  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=4)
+def _weights(count: int) -> NDArray[np.uint64]:
+    return np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1)
 
 
 def _padded(width: int) -> int:

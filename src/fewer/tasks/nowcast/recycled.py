@@ -17,7 +17,7 @@ from torch import Tensor
 
 __all__ = ["recycled"]
 
-_KEPT = 16  # arrays, four a batch: those in use and those to come
+_KEPT = 8  # arrays, four a batch: the batch in use and the next
 _LOCK = threading.Lock()
 
 
