@@ -103,7 +103,7 @@ def test_a_drawn_digit_is_read_and_the_attack_changes_an_ordinary_mind(visit: Vi
     for place in at[1:]:
         page.mouse.move(*place, steps=6)
     page.mouse.up()
-    page.wait_for_function("document.querySelectorAll('article[data-label=\"1\"]').length === 2")  # a stroke is a one
+    page.locator("article[data-label='1']").nth(1).wait_for()  # a stroke is a one, say both networks
     page.locator("#budget").fill("0.3")
     page.wait_for_selector("article[data-model='digits-dense'][data-clean='1']:not([data-label='1'])")
     assert "now says" in page.locator("article[data-model='digits-dense'] .verdict").inner_text()

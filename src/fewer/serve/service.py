@@ -24,6 +24,7 @@ __all__ = ["SERVICES", "Row", "Schema", "Service", "array_schema", "services_of"
 SERVICES = {
     "vision": "fewer.serve.vision:VisionService",
     "cellfree": "fewer.serve.cellfree:CellFreeService",
+    "control": "fewer.serve.control:ControlService",
 }
 
 Schema = dict[str, Any]

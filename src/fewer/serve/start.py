@@ -32,6 +32,8 @@ def checked_host(host: str, token: str | None) -> None:
 
 def bind(host: str, port: int) -> socket.socket:
     """A listening socket; port 0 takes a free one."""
+    if not 0 <= port <= 65535:
+        raise UserError(f"--port {port}", "a port from 0 to 65535", "leave --port out for 8080")
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         found = socket.socket(family, kind, protocol)
@@ -80,6 +82,8 @@ def serve(application: Application, listening: socket.socket, workers: int = 1) 
 
 def _one(application: Application, listening: socket.socket, worker: int) -> None:
     application.metrics.be(worker)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _obeyed)  # uvicorn stops in order, then raises the signal once more
     config = uvicorn.Config(
         application,
         log_level="warning",
@@ -93,3 +97,7 @@ def _one(application: Application, listening: socket.socket, worker: int) -> Non
     )
     server = uvicorn.Server(config)
     server.run(sockets=[listening])
+
+
+def _obeyed(number: int, _: Any) -> None:
+    """Told to stop, and stopped: nothing is left to do."""

@@ -3,6 +3,7 @@ import { ask, byId, facts, header, make, trouble } from "./base.js";
 
 const EXAMPLES = {
   cellfree: '{"master": 21, "rsrp_db": [-113.8, -131.9, null]}',
+  control: '{"observation": [1.25, 0, ...]}',
   vision: '{"pixels": [[0, 0.5, ...], ...]}',
 };
 
