@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.func import vmap
+from torch.utils import _pytree as pytree
 
 from fewer.core.data import TensorData
 from fewer.core.engine import Engine
@@ -22,6 +23,8 @@ from fewer.core.task import Objective
 __all__ = ["Cohort"]
 
 Case = tuple[tuple[bool, ...], tuple[bool, ...]]  # which parts take their turn, which networks are masked
+Arguments = tuple[Any, Any, Any, Tensor, Tensor]  # weights, buffers, batch, seeds, step
+BACKEND = "inductor"
 _WARMUP = 3  # eager steps before capture, so that lazy initialisation and cuDNN's choices are behind us
 
 
@@ -45,26 +48,62 @@ class Cohort(Engine):
 
     def gradients(self, objective: Objective[Any], batch: Any) -> tuple[Tensor, dict[str, Tensor]]:
         networks = self.state.networks
-        modules = {name: network.module for name, network in networks.items()}
         weights = {name: network.views() for name, network in networks.items()}
+        buffers = {name: network.buffers for name, network in networks.items()}
+        arguments = (weights, buffers, batch, self.seeds, self.state.step)
+        if self.compiles:
+            losses, found = self._compiled(objective, arguments)
+        else:
+            losses, found = self._differentiated(objective, arguments)
+        gradients, replicas = iter(found), len(self.seeds)
+        flat = {
+            name: torch.cat([next(gradients).reshape(replicas, -1) for _ in weights[name]], 1)
+            for name in objective.trains
+        }
+        return losses, flat
+
+    def _differentiated(self, objective: Objective[Any], arguments: Arguments) -> tuple[Tensor, list[Tensor]]:
+        """Losses (replicas,), and the gradient at every parameter of the networks that the objective trains."""
+        weights, buffers, batch, seeds, step = arguments
+        modules = {name: network.module for name, network in self.state.networks.items()}
+        weights = dict(weights)
         for name in objective.trains:
             weights[name] = {key: view.detach().requires_grad_(True) for key, view in weights[name].items()}
-        buffers = {name: network.buffers for name, network in networks.items()}
 
         def one(weights: Any, buffers: Any, batch: Any, seed: Tensor) -> Tensor:
             state = {name: {**weights[name], **buffers[name]} for name in modules}
-            noise = Stream(seed, self.state.step, self.training.dtype)
-            return objective.loss(NetworkSet(modules, state), batch, noise)
+            return objective.loss(NetworkSet(modules, state), batch, Stream(seed, step, self.training.dtype))
 
         shared = 0 if self.data.in_memory else None
-        losses = vmap(one, in_dims=(0, 0, shared, 0))(weights, buffers, batch, self.seeds)
+        losses = vmap(one, in_dims=(0, 0, shared, 0))(weights, buffers, batch, seeds)
         leaves = [view for name in objective.trains for view in weights[name].values()]
-        found = iter(torch.autograd.grad(losses.sum(), leaves, materialize_grads=True))
-        replicas = len(self.seeds)
-        flat = {
-            name: torch.cat([next(found).reshape(replicas, -1) for _ in weights[name]], 1) for name in objective.trains
-        }
-        return losses.detach(), flat
+        return losses.detach(), list(torch.autograd.grad(losses.sum(), leaves, materialize_grads=True))
+
+    @property
+    def compiles(self) -> bool:
+        """Whether losses and gradients run as fused kernels; compiling takes a minute or two, and pays on a GPU."""
+        return self.training.compile and self.device.type == "cuda"
+
+    @cached_property
+    def programs(self) -> dict[int, Any]:
+        """Compiled objectives by their place."""
+        return {}
+
+    def _compiled(self, objective: Objective[Any], arguments: Arguments) -> tuple[Tensor, list[Tensor]]:
+        """The same from fused kernels: forward and backward are recorded together as one list of operations."""
+        index = next(place for place, found in enumerate(self.objectives) if found is objective)
+        inputs, form = pytree.tree_flatten(arguments)
+        if index not in self.programs:
+            from torch.fx.experimental.proxy_tensor import make_fx
+
+            def whole(*tensors: Tensor) -> tuple[Tensor, list[Tensor]]:
+                return self._differentiated(objective, pytree.tree_unflatten(list(tensors), form))
+
+            recorded = make_fx(whole)(*inputs)
+            self.programs[index] = torch.compile(recorded, backend=BACKEND, dynamic=False)
+        with torch.no_grad():
+            losses, found = self.programs[index](*inputs)
+        return losses, list(found)
 
     def advance(self, steps: int) -> None:
         """That many steps; on CUDA by replaying a graph for each combination of what takes its turn."""

@@ -39,7 +39,7 @@ class Training:
     device: str = "cpu"
     precision: str = "float32"  # float64 for comparisons; bfloat16 autocasts the forward (plain only)
     tf32: bool = True  # matrix products on CUDA with 10-bit mantissas
-    compile: bool = False  # torch.compile the networks (plain engine on CUDA; elsewhere it changes nothing)
+    compile: bool = False  # on CUDA: fused kernels by torch.compile, of networks (plain) or whole losses (cohort)
     choose_every: int = 0  # steps between looks at validation; the run ends with the best weights; 0: with the last
     patience: int = 0  # looks without improvement after which training stops; 0: never
 
@@ -181,8 +181,8 @@ class Engine(ABC):
         for name, gradient in gradients.items():
             weights, moments = self.state.networks[name].weights, self.state.moments[index][name]
             optimizer.update_(settings, weights, gradient, moments, rate=rate, step=turn)
-            if (mask := masks[name]) is not None:
-                weights.mul_(mask)  # decay and momentum would otherwise move pruned weights
+            if (mask := masks[name]) is not None and settings.weight_decay:
+                weights.mul_(mask)  # without decay a pruned weight has no gradient and no moments, and does not move
 
     @torch.no_grad()
     def _follow_(self, name: str, source: str, rate: float) -> None:
