@@ -13,7 +13,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--transitions", type=int, default=100_000, help="how many steps to collect (100000)")
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same file (0)")
     parser.add_argument(
-        "--noise", type=float, help="deviation of the noise on each action, before it is squashed (0.2)"
+        "--noise", type=float, help="deviation of the noise on each action, before it is squashed (0.1)"
     )
     parser.add_argument("--out", metavar="FILE", help="HDF5 in D4RL's layout")
     parser.add_argument(

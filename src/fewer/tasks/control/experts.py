@@ -25,7 +25,7 @@ Policy = Callable[[NDArray[np.float32]], NDArray[np.float32]]  # (n, observation
 # Deviation of the normal noise on every action before it is squashed into its bounds, as in the policies whose
 # samples the D4RL sets are: around each action there are others, which BCQ's generative model and its critics need
 # to see, while an action at its bound, where an expert must not waver, stays there.
-NOISE = 0.2
+NOISE = 0.1
 _SURE = 0.9999  # an action this near to its bound counts as there; its squashed form stays finite
 _TOGETHER = 100  # episodes; a constant, so that what is collected does not depend on the machine
 
