@@ -1,0 +1,140 @@
+"""The nowcast studies on forecasts that were written by hand, and one piece trained for real."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fewer.core.errors import UserError
+from fewer.studies import nowcast_full
+from fewer.studies.nowcast_assembly import Recorded, by_year, recalled, scored, threshold
+from fewer.studies.nowcast_figure import fig1
+from fewer.studies.nowcast_members import MEMBERS, SCALES, VOTERS
+from fewer.studies.nowcast_pieces import STEPS, Place, levels, run_piece, truth
+from fewer.studies.nowcast_tables import QUICK, table1, table2
+from fewer.studies.study import STUDIES
+
+SMALL = dataclasses.replace(
+    SCALES["quick"], samples=4, batch=2, windows={"train": 4, "validation": 14, "test": 14, "heldout": 14}
+)
+
+
+@pytest.fixture(scope="module")
+def pieces(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """The truth and two trained pieces; the other members say what these say, with their own mistakes."""
+    place = Place(tmp_path_factory.mktemp("study"), SMALL, say=lambda line: None)
+    for name in ("truth", "climatology", "baseline"):
+        run_piece(name, place)
+    random = np.random.default_rng(0)
+    for name in QUICK:
+        if name != "baseline":
+            _write(name, place, random)
+    return place
+
+
+def _write(name: str, place: Place, random: np.random.Generator) -> None:
+    """Right in all but a random quarter of the pixels."""
+    found = json.loads(place.path("baseline", "json").read_text())
+    arrays = {}
+    for split in ("validation", "test", "heldout"):
+        fallen = truth(split, place).raining
+        wrong = random.random(fallen.shape) < 0.25
+        arrays[split] = np.where(fallen ^ wrong, 16, 3).astype(np.uint8)
+    memory = io.BytesIO()
+    np.savez_compressed(memory, **arrays)
+    place.path(name, "npz").write_bytes(memory.getvalue())
+    place.path(name, "json").write_text(json.dumps({**found, "piece": name}))
+
+
+def test_a_piece_leaves_forecasts_in_steps_and_is_found_again(pieces: Place) -> None:
+    held = levels("baseline", "test", pieces)
+    assert held.shape == (14, 32, 24, 24) and held.max() < STEPS
+    before = pieces.path("baseline", "npz").stat().st_mtime_ns
+    found = run_piece("baseline", pieces)
+    assert pieces.path("baseline", "npz").stat().st_mtime_ns == before
+    assert found["samples"] == 4 and found["parameters"] > 1000 and len(found["digests"]["test"]) == 16
+
+
+def test_the_truth_is_that_of_the_windows(pieces: Place) -> None:
+    batch, fallen = pieces.data("test").take(torch.arange(14)), truth("test", pieces)
+    assert np.array_equal(fallen.raining, ((batch.rate >= 0.2) & (batch.valid > 0)).numpy())
+    assert np.array_equal(fallen.place, batch.place.numpy())
+    assert fallen.digest == run_piece("baseline", pieces)["digests"]["test"]
+
+
+def test_pieces_of_another_scale_are_refused(pieces: Place) -> None:
+    other = dataclasses.replace(pieces, scale=dataclasses.replace(SMALL, samples=8))
+    with pytest.raises(UserError, match="another scale \\(samples\\)"):
+        run_piece("baseline", other)
+    with pytest.raises(UserError, match="a finished piece"):
+        levels("swin-all", "test", pieces)
+
+
+def test_recorded_forecasts_score_as_the_task_scores_them(pieces: Place) -> None:
+    task = Recorded(pieces)
+    predict = recalled("focus", pieces)
+    scores = scored(task, predict, "test")
+    held, fallen = levels("focus", "test", pieces) >= STEPS // 2, truth("test", pieces)
+    for index, iou in enumerate(scores.by_place().values()):
+        mine = fallen.place == index
+        said, fell = (held & fallen.valid)[mine], fallen.raining[mine]
+        assert iou == pytest.approx((said & fell).sum() / max((said | fell).sum(), 1)) or not (said | fell).any()
+    years = by_year(scores)
+    assert years["total"] == pytest.approx((years["2019"] + years["2020"]) / 2, abs=0.05)
+    choice = threshold(task, predict)
+    assert 0.2 <= choice.thresholds[0] <= 0.7
+
+
+def test_the_tables_put_the_papers_numbers_beside_and_mark_choices_on_the_test_windows(
+    pieces: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SCALES, "quick", SMALL)
+    one = table1("quick", pieces.out, pieces.say)
+    titles = [row[0] for row in one.rows]
+    by_title = {row[0]: row for row in one.rows}
+    assert by_title["baseline, bce"][1] == "0.213, 0.241, 0.184"
+    assert any("chosen on these very windows" in title for title in titles)
+    assert "on generated weather" in one.title and "Generated weather" in one.notes[0]
+    votes = [name for name in one.details if name.startswith("majority")]
+    # independent mistakes in a quarter of the pixels: several voters are right more often than one
+    assert all(one.details[name]["above_best_single"][1] > 0 for name in votes if "all models" in name)
+    two = table2("quick", pieces.out, pieces.say)
+    assert {row[0]: row[1] for row in two.rows}["Swin-UNETR, bce"] == "0.281, 0.283, 0.280"
+    json.dumps(dataclasses.asdict(two))
+
+
+def test_the_figure_shows_a_window_of_the_papers_region(pieces: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SCALES, "quick", SMALL)
+    found = fig1("quick", pieces.out, pieces.say)
+    assert all((pieces.out / name).stat().st_size > 1000 for name in found.figures)
+    assert len(found.columns) == 9 and found.rows[0][0] == "majority"
+
+
+def test_pieces_run_from_the_command_line_and_mistakes_are_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert nowcast_full.main(["--list"]) == 0
+    listed = capsys.readouterr().out
+    assert all(name in listed for name in MEMBERS) and set(VOTERS) < set(MEMBERS)
+    small = ["--scale", "quick", "--windows", "train=4,validation=2,test=2,heldout=2", "--batch", "2"]
+    assert nowcast_full.main(["focus", "--samples", "2", "--out", str(tmp_path), *small]) == 0
+    assert (tmp_path / "pieces" / "nowcast-focus.npz").exists()
+    assert nowcast_full.main(["focus", "--seconds", "60", "--out", str(tmp_path / "other"), *small]) == 0
+    assert "samples in 60 s" in capsys.readouterr().out and not (tmp_path / "other").exists()
+    for wrong in (["swim"], ["focus", "--windows", "tests=1"], ["focus", "--rates", "fast"]):
+        assert nowcast_full.main([*wrong, "--scale", "quick", "--out", str(tmp_path)]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_full_study_without_a_gpu_or_pieces_is_one_line(tmp_path: Path) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("here it would train")
+    with pytest.raises(UserError, match="no finished pieces"):
+        table1("full", tmp_path, print)
+    assert {"nowcast/table1", "nowcast/table2", "nowcast/fig1"} <= set(STUDIES)
