@@ -22,7 +22,7 @@ from fewer.tasks.control.settings import Settings
 from fewer.tasks.control.task import Control
 from fewer.tasks.control.transitions import Transitions
 
-__all__ = ["run"]
+__all__ = ["random_logs", "run"]
 
 CRITERIA = ("snip", "grasp")
 SPARSITIES = (0.0, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)
@@ -37,7 +37,7 @@ def run(quick: bool = False) -> list[Row]:
     grid = list(product(CRITERIA, SPARSITIES, range(SEEDS)))
     if device == "cpu":
         grid = [(criterion, 0.95, seed) for criterion, seed in product(CRITERIA, range(2))]
-    task = Control(Settings(environment="halfcheetah"), logs=_logs(STEPS if device == "cuda" else 5000))
+    task = Control(Settings(environment="halfcheetah"), logs=random_logs(STEPS if device == "cuda" else 5000))
     seconds = 2.0 if quick else 10.0
     training = Training(steps=10_000_000, batch=100, device=device)
     eager = _rate(Plain(task, training, 0), seconds)
@@ -88,7 +88,7 @@ def _wait(engine: Engine) -> None:
         torch.cuda.synchronize()
 
 
-def _logs(steps: int) -> Transitions:
+def random_logs(steps: int) -> Transitions:
     """Smooth random experience of HalfCheetah's widths, without a simulator."""
     lot = np.random.default_rng(0)
     observation = lot.normal(size=(steps + 1, 17)).astype(np.float32)

@@ -16,9 +16,16 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim.adam import adam
 
+from fewer.bench.control import random_logs
 from fewer.bench.row import Row, interleaved_seconds
+from fewer.core.engine import Engine, Training
+from fewer.core.plain import Plain
+from fewer.prune.pruning import Pruning, prune_
 from fewer.sparse.convert import convert
+from fewer.sparse.engine import sparse_engine
 from fewer.sparse.linear import SparseLinear
+from fewer.tasks.control.settings import Settings
+from fewer.tasks.control.task import Control
 
 __all__ = ["run"]
 
@@ -237,7 +244,8 @@ def run(quick: bool = False) -> list[Row]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return _rows(rounds=3 if quick else 15)
+        rounds = 3 if quick else 15
+        return _rows(rounds) + _task_rows(rounds)
     finally:
         torch.set_num_threads(threads)
 
@@ -262,4 +270,23 @@ def _rows(rounds: int) -> list[Row]:
                 ("the same with masks or positions", ours + ours_where, theirs + theirs_where),
             ):
                 rows.append(Row(name, mine / 1e6, other / 1e6, "MB", other / mine, MASKED, 12.0))
+    return rows
+
+
+def _task_rows(rounds: int) -> list[Row]:
+    """The control task itself by the two engines: sampling, noise and logging of losses included on both sides."""
+    logs = random_logs(5000)
+    rows = []
+    for algorithm in ("bcq", "bc"):
+        task = Control(Settings(environment="halfcheetah", algorithm=algorithm), logs=logs)
+        sides: dict[str, Engine] = {}
+        for name in ("ours", "theirs"):
+            plain = Plain(task, Training(steps=1_000_000, batch=BATCH), 0)
+            prune_(plain, Pruning("snip", SPARSITY, samples=BATCH))
+            sides[name] = sparse_engine(plain) if name == "ours" else plain
+        calls = {name: partial(side.advance, 1) for name, side in sides.items()}
+        speed = {name: 1 / value for name, value in interleaved_seconds(calls, rounds=rounds, repeats=4).items()}
+        what = f"control task, {algorithm}, 95 % sparse, batch {BATCH}"
+        against = "the same masked networks, engine plain"
+        rows.append(Row(what, speed["ours"], speed["theirs"], "updates/s", speed["ours"] / speed["theirs"], against))
     return rows
