@@ -23,11 +23,12 @@ __all__ = ["Air", "Surface", "images", "surface"]
 
 _LAPSE = 6.3  # K per km
 _CIRRUS_KM = 9.5
+_TROPOPAUSE_K = 210.0
 # per band: factor and offset of the raw picture; reflectances have no offset
 _FIT = {
-    "IR_016": (1.17, 0.0), "IR_039": (0.8856, 34.2), "IR_087": (0.9878, 5.1), "IR_097": (0.9715, 1.3),
-    "IR_108": (1.0358, -8.1), "IR_120": (1.0206, -3.9), "IR_134": (1.0543, -20.3), "VIS006": (1.16, 0.0),
-    "VIS008": (1.20, 0.0), "WV_062": (1.7267, -172.7), "WV_073": (1.3587, -91.3),
+    "IR_016": (1.19, 0.0), "IR_039": (0.9097, 27.7), "IR_087": (1.0138, -1.8), "IR_097": (0.9967, -5.1),
+    "IR_108": (1.0631, -15.4), "IR_120": (1.0470, -11.0), "IR_134": (1.0818, -27.4), "VIS006": (1.185, 0.0),
+    "VIS008": (1.23, 0.0), "WV_062": (1.3945, -94.8), "WV_073": (1.2705, -69.3),
 }  # fmt: skip
 
 
@@ -79,8 +80,9 @@ def images(air: Air, below: Surface, generators: Sequence[torch.Generator]) -> T
     top = (2.5 + below.top_km * (air.rain + 0.9)).clamp(0.8, 12.5)
     high = torch.sigmoid((top - 5.5) * 1.2) * opaque
     heat = below.temperature * (1 - low) + (below.temperature - _LAPSE * 1.4) * low
-    heat = heat * (1 - opaque) + (below.temperature - _LAPSE * top) * opaque
-    cold = below.temperature - _LAPSE * _CIRRUS_KM
+    cloud_top = (below.temperature - _LAPSE * top).clamp(min=_TROPOPAUSE_K)
+    heat = heat * (1 - opaque) + cloud_top * opaque
+    cold = (below.temperature - _LAPSE * _CIRRUS_KM).clamp(min=_TROPOPAUSE_K)
     window = heat * (1 - ice) + cold * ice
     vapour = torch.tanh(air.humidity * 0.8)
     bands = {
@@ -89,8 +91,8 @@ def images(air: Air, below: Surface, generators: Sequence[torch.Generator]) -> T
         "IR_087": window - 1.5 - 1.2 * (1 - opaque) * below.land,
         "IR_097": 0.62 * window + 0.38 * 225.0 - 2.0 * vapour,
         "IR_134": 0.62 * window + 0.38 * 238.0 - 1.5 * vapour,
-        "WV_062": _vapour_band(235.5 - 4.5 * vapour, below.temperature - _LAPSE * top, cold, (high, 0.5 * ice)),
-        "WV_073": _vapour_band(254.0 - 6.0 * vapour, below.temperature - _LAPSE * top, cold, (high, 0.8 * ice)),
+        "WV_062": _vapour_band(235.5 - 6.5 * vapour, cloud_top, cold, (high, 0.5 * ice)),
+        "WV_073": _vapour_band(254.0 - 8.5 * vapour, cloud_top, cold, (high, 0.8 * ice)),
     }
     bands |= _sunlit(window, (opaque, low, ice, high), below)
     raw = torch.stack([bands[band.name] * _FIT[band.name][0] + _FIT[band.name][1] for band in BANDS], dim=1)

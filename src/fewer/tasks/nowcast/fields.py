@@ -17,7 +17,7 @@ __all__ = ["Evolution", "Grid", "Law", "variance_share"]
 
 STEP_HOURS = 0.25
 OUTER_KM = 600.0  # beyond it there is no more variance to gain
-LONGEST_KM = 600.0  # structures larger than this live no longer
+LONGEST_KM = 400.0  # structures larger than this live no longer
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ __all__ = ["NODATA", "UNDETECT", "write_archive"]
 
 NODATA, UNDETECT = -9999000.0, -8888000.0  # no radar looked; a radar looked and saw nothing
 _LAYOUT = LAYOUTS["2022"]
-_AT_ONCE = {"cpu": 2, "cuda": 10}  # regions
+_AT_ONCE = {"cpu": 1, "cuda": 10}  # regions; alone on a CPU, where the bits then depend on nothing else
 _Datasets = dict[tuple[str, str, Place], Any]  # by product, split and place
 
 

@@ -54,7 +54,7 @@ def _easy(least: float) -> int:
 
 
 class Weather:
-    """Scenes that evolve together; none depends on its company."""
+    """Scenes that evolve together; none depends on its company, but for rounding."""
 
     def __init__(self, scenes: Sequence[Scene], *, size: int, device: torch.device | str = "cpu") -> None:
         self.scenes, self.size, self.device = list(scenes), checked_size(size), torch.device(device)
