@@ -8,11 +8,13 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
 from fewer import __version__
+from fewer.cli.colour import painted
 from fewer.core.errors import UserError
 from fewer.core.settings import nearest
 
@@ -35,17 +37,34 @@ VERBS = {
     "bench": "speed and size against what else one could use, as ratios",
     "data": "fetch or check a task's data",
     "check": "run the contract suite on your own task class",
+    "completion": "a script with which your shell completes these words",
 }
 
 
 class Parser(argparse.ArgumentParser):
     """One line and exit code 2 instead of a usage text."""
 
+    verbs: dict[str, Parser]
+
     def error(self, message: str) -> NoReturn:
-        if "invalid choice" in message and "argument VERB" in message:
-            word = message.split("'")[1]
-            message = f"unknown verb {word!r}; {nearest(word, list(VERBS))}"
-        raise UserError(message, "what `fewer --help` lists", f"see `{self.prog} --help`")
+        if found := re.match(r"argument (\S+): invalid choice: '(.*?)' \(choose from (.*?)\)", message):
+            kind, word = found[1].lower(), found[2]
+            choices = [choice.strip(" '\"") for choice in found[3].split(",")]
+            message = f"unknown {kind} {word!r}; {nearest(word, choices)}"
+        raise UserError(message, f"what `{self.prog} --help` lists", f"see `{self.prog} --help`")
+
+    def parse(self, words: Sequence[str] | None) -> argparse.Namespace:
+        """Like `parse_args`, but an unknown option is told which one it resembles."""
+        arguments, unknown = self.parse_known_args(words)
+        if not unknown:
+            return arguments
+        word = next((word for word in unknown if word.startswith("-")), unknown[0])
+        known = [option for action in self.verbs[arguments.verb]._actions for option in action.option_strings]
+        expected = f"what `fewer {arguments.verb} --help` lists"
+        if not word.startswith("-"):
+            raise UserError(f"one word too many: {word!r}", expected)
+        name = word.split("=")[0]
+        raise UserError(f"option {name!r}", expected, nearest(name, [o for o in known if len(o) > 2 or len(name) <= 2]))
 
 
 def parser() -> Parser:
@@ -53,6 +72,7 @@ def parser() -> Parser:
     top = Parser(prog="fewer", description="Networks with fewer weights that do the same job.")
     top.add_argument("--version", action="version", version=f"fewer {__version__}")
     verbs = top.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=Parser)
+    top.verbs = verbs.choices
     for name, help_line in VERBS.items():
         verb = verbs.add_parser(name, help=help_line, description=help_line)
         importlib.import_module(f"fewer.cli.{name}").add(verb)
@@ -63,11 +83,11 @@ def parser() -> Parser:
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
     try:
-        arguments = parser().parse_args(words)
+        arguments = parser().parse(words)
         importlib.import_module(f"fewer.cli.{arguments.verb}").run(arguments)
         sys.stdout.flush()
     except UserError as error:
-        print(f"fewer: {error}", file=sys.stderr)
+        print(f"{painted('fewer:', 'red', sys.stderr)} {error}", file=sys.stderr)
         return 2
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] == "fewer":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from fewer.core.errors import UserError
 
@@ -15,6 +16,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """One line a check; exit code 2 if one fails."""
+    from fewer.cli.colour import painted
     from fewer.cli.show import say
     from fewer.contract import check
     from fewer.core.registry import make
@@ -25,7 +27,8 @@ def run(arguments: argparse.Namespace) -> None:
         say([{"check": outcome.name, "fault": outcome.fault} for outcome in outcomes], True)
     else:
         for outcome in outcomes:
-            print(f"FAIL {outcome.name}: {outcome.fault}" if outcome.fault else f"ok   {outcome.name}")
+            word = painted("FAIL", "red", sys.stdout) if outcome.fault else painted("ok  ", "green", sys.stdout)
+            print(f"{word} {outcome.name}" + (f": {outcome.fault}" if outcome.fault else ""))
     if failed:
         raise UserError(
             f"{len(failed)} of {len(outcomes)} checks that fail", "none", "fewer/core/task.py is the contract"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -12,6 +13,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """A table."""
+    from fewer.cli.colour import painted
     from fewer.cli.show import say
     from fewer.core.registry import TASKS
 
@@ -24,7 +26,8 @@ def run(arguments: argparse.Namespace) -> None:
         return
     widths = [max(len(row[column]) for row in rows) for column in range(3)] if rows else [0, 0, 0]
     for name, default, unit, help_line in rows:
-        print(f"{name:<{widths[0]}}  {default:<{widths[1]}}  {unit:<{widths[2]}}  {help_line}".rstrip())
+        shown = painted(f"{name:<{widths[0]}}", "bold", sys.stdout)
+        print(f"{shown}  {default:<{widths[1]}}  {unit:<{widths[2]}}  {help_line}".rstrip())
 
 
 def describe_any(name: str) -> list[tuple[str, str, str, str]]:

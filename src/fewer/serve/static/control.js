@@ -7,6 +7,7 @@ let worlds = {};
 let film;
 let began;
 let seed = 0;
+let tallest = 2; // metres that the stage must show
 
 // dense first: to the right there are fewer weights
 const choices = () => models.filter((model) => worlds[model.name] === byId("world").value)
@@ -40,7 +41,7 @@ function draw(frame) {
   const context = stage.getContext("2d");
   context.fillStyle = colour("paper");
   context.fillRect(0, 0, width, height);
-  const scale = height / 2.1; // pixels a metre
+  const scale = height * 0.8 / tallest; // pixels a metre
   const floor = height * 0.86;
   const middle = frame.reduce((sum, [x1, , x2]) => sum + x1 + x2, 0) / frame.length / 2;
   ground(context, scale, middle, floor);
@@ -72,6 +73,7 @@ function play(now) {
 
 function show(found) {
   film = found;
+  tallest = Math.max(1.4, ...found.frames.flat().map(([, z1, , z2]) => Math.max(z1, z2) + 0.15));
   began = undefined;
   const model = models.find((one) => one.name === found.model);
   const verdict = byId("verdict");

@@ -1,0 +1,121 @@
+"""Completion in real shells, colours on a terminal only, and options that resemble others."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fewer import zoo
+from fewer.cli import VERBS, main
+from fewer.cli.completion import SHELLS
+from fewer.core.registry import TASKS
+
+
+@pytest.fixture(scope="module")
+def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("completion")
+    for shell in SHELLS:
+        words = [sys.executable, "-m", "fewer", "completion", shell]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        (folder / shell).write_text(done.stdout)
+    return folder
+
+
+def completed(scripts: Path, *words: str) -> list[str]:
+    """What bash offers for the last word."""
+    listed = " ".join(f"'{word}'" for word in words)
+    typed = f"COMP_WORDS=({listed}); COMP_CWORD={len(words) - 1}"
+    code = f"source {scripts / 'bash'}; {typed}; _fewer; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    done = subprocess.run(["bash", "--norc", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+
+
+@needs_bash
+def test_bash_completes_verbs_options_tasks_values_and_the_zoo(scripts: Path) -> None:
+    assert set(completed(scripts, "fewer", "")) == {*VERBS, "--help", "--version"}
+    assert completed(scripts, "fewer", "tr") == ["train"]
+    assert set(completed(scripts, "fewer", "train", "")) == set(TASKS)
+    assert completed(scripts, "fewer", "train", "vision", "--spars") == ["--sparsity"]
+    assert completed(scripts, "fewer", "train", "vision", "--engine", "c") == ["cohort"]
+    assert set(completed(scripts, "fewer", "serve", "")) == set(zoo.names())
+    assert completed(scripts, "fewer", "completion", "z") == ["zsh"]
+
+
+@needs_bash
+def test_where_a_file_is_wanted_bash_completes_files(scripts: Path) -> None:
+    assert completed(scripts, "fewer", "train", "vision", "--out", "") == []  # -o default: bash's own
+    assert "-o default" in (scripts / "bash").read_text()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_script_is_one_that_its_shell_can_read(shell: str, scripts: Path) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell} here")
+    done = subprocess.run([shell, "-n", str(scripts / shell)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="no fish here")
+def test_fish_completes_verbs_and_values(scripts: Path) -> None:
+    def offered(line: str) -> list[str]:
+        code = f"source {scripts / 'fish'}; complete -C '{line}'"
+        done = subprocess.run(["fish", "--no-config", "-c", code], capture_output=True, text=True, check=True)
+        return [row.split("\t")[0] for row in done.stdout.splitlines()]
+
+    assert offered("fewer tra") == ["train"]
+    assert set(offered("fewer train vision --engine ")) == {"auto", "plain", "cohort", "sparse"}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["train", "vision", "--out", "x", "--sparsty", "0.5"], "did you mean '--sparsity'?"),
+        (["serve", "--prot=80"], "did you mean '--port'?"),
+        (["tasks", "vision", "extra"], "one word too many: 'extra'"),
+        (["data", "visoin"], "did you mean 'vision'?"),
+        (["completion", "bsh"], "did you mean 'bash'?"),
+    ],
+)
+def test_a_slip_is_told_what_it_resembles(words: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and expected in said, said
+
+
+def on_a_terminal(words: list[str], **environment: str) -> str:
+    """What a process writes when it believes to speak to a person."""
+    ours, theirs = pty.openpty()
+    variables = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    try:
+        subprocess.run(
+            [sys.executable, "-m", "fewer", *words], stdout=theirs, stderr=theirs, check=False,
+            env={**variables, "TERM": "xterm", **environment},
+        )  # fmt: skip
+        return os.read(ours, 100_000).decode()
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def test_colours_are_for_terminals_and_not_where_they_are_unwanted() -> None:
+    assert "\x1b[31mfewer:" in on_a_terminal(["trian"])
+    assert "\x1b" not in on_a_terminal(["trian"], NO_COLOR="1")
+    assert "\x1b" not in on_a_terminal(["trian"], TERM="dumb")
+    done = subprocess.run([sys.executable, "-m", "fewer", "trian"], capture_output=True, text=True, check=False)
+    assert done.stderr.startswith("fewer: unknown verb 'trian'; did you mean 'train'?")
+
+
+def test_every_verb_takes_json_and_the_script_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", "bash", "--json"]) == 0
+    assert "complete -o default" in json.loads(capsys.readouterr().out)["script"]
