@@ -156,3 +156,18 @@ def test_processes_may_fill_one_cache_at_the_same_time(root: Path) -> None:
     expected = open_archive(root, "train").take(EVERY).satellite.numpy()
     for one in found:
         np.testing.assert_allclose(one, expected, rtol=2**-11, atol=1e-7)
+
+
+def test_two_threads_fill_the_same_batch_and_leave_torch_as_it_was(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = open_archive(root, "train").take(EVERY)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        same(packed(root).take(EVERY), expected)  # filling, from two threads
+        same(packed(root).take(EVERY.flip(0)[:7]), Windows(*(leaf.flip(0)[:7] for leaf in expected)))
+        assert torch.get_num_threads() == 2
+        monkeypatch.setattr(source, "prepared_rain", lambda raw: (_ for _ in ()).throw(OSError("bad sector")))
+        with pytest.raises(OSError, match="bad sector"):  # what goes wrong on a thread is not lost there
+            open_archive(root, "train").take(EVERY)
+    finally:
+        torch.set_num_threads(before)

@@ -17,6 +17,7 @@ from fewer.tasks.nowcast.layout import Layout, Place, found_places, layout_of
 from fewer.tasks.nowcast.recycled import recycled
 from fewer.tasks.nowcast.source import Source
 from fewer.tasks.nowcast.splits import Rows, Splits, read_splits
+from fewer.tasks.nowcast.spread import spread
 from fewer.tasks.nowcast.windows import LEADS, SEEN, Windows
 
 __all__ = ["Archive", "Piece", "Reading", "open_archive", "source_of", "splits_of"]
@@ -70,14 +71,17 @@ class Archive:
             valid=recycled((count, LEADS, size, size)),
             place=torch.zeros(count, dtype=torch.int64),
         )
-        for slot, sample in enumerate(index.tolist()):
-            piece, start = self.locate(sample)
-            one = Windows(*(leaf[slot] for leaf in batch))
+        found = [self.locate(sample) for sample in index.tolist()]
+
+        def fill(slot: int) -> None:
+            (piece, start), one = found[slot], Windows(*(leaf[slot] for leaf in batch))
             piece.reader.window_(start, one)
             if not piece.targets:
                 one.rate.zero_()
                 one.valid.zero_()
             batch.place[slot] = piece.place
+
+        spread(fill, count)
         return batch
 
     def locate(self, sample: int) -> tuple[Piece, int]:

@@ -15,6 +15,7 @@ import errno
 import fcntl
 import json
 import os
+import threading
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from fewer.tasks.nowcast.windows import LEADS, SEEN, Windows
 __all__ = ["Cached", "packed_rate"]
 
 _VERSION = 1
+_LOCK = threading.Lock()
 _RAIN = np.float32(0.2)
 
 
@@ -128,8 +130,13 @@ class Cached:
         return record
 
     def _open(self) -> tuple[Records, Records | None]:
-        if self._images is not None and self._process == os.getpid():
+        with _LOCK:
+            if self._images is None or self._process != os.getpid():
+                self._open_()
+            assert self._images is not None
             return self._images, self._rain
+
+    def _open_(self) -> None:
         pixels = self.size**2
         wanted = self._identity()
         index = self.folder / "index.json"
@@ -147,7 +154,6 @@ class Cached:
         except OSError as error:
             raise refusal(error, self.folder) from error
         self._process = os.getpid()
-        return self._images, self._rain
 
     def _identity(self) -> bytes:
         """What the packed frames depend on: another version, option or source makes them void."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from fewer.tasks.nowcast.windows import FACTOR, LEADS, SEEN, Windows
 
 __all__ = ["Source", "opened"]
 
+_LOCK = threading.Lock()
 _HANDLES: dict[tuple[int, Path], Any] = {}  # by process: a handle that a fork has copied reads garbage
 
 
@@ -35,9 +37,10 @@ def opened(path: Path) -> Any:
 
 
 def _dataset(path: Path, key: str) -> Any:
-    handle = _HANDLES.get((os.getpid(), path))
-    if handle is None:
-        handle = _HANDLES[os.getpid(), path] = opened(path)
+    with _LOCK:
+        handle = _HANDLES.get((os.getpid(), path))
+        if handle is None:
+            handle = _HANDLES[os.getpid(), path] = opened(path)
     return handle[key]
 
 
