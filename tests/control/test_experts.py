@@ -33,7 +33,7 @@ def test_an_expert_scores_85_and_more_also_under_the_noise_it_is_collected_with(
     assert world.score(found.total[: max(1, len(found.total) - 1)].mean()) >= 80
     clean = experts.policy(name)(noisy.observation)
     inside = np.abs(clean) < 0.9  # away from the bounds, where an action counts as at its bound
-    added = (np.arctanh(noisy.action) - np.arctanh(clean))[inside]
+    added = np.arctanh(noisy.action[inside]) - np.arctanh(clean[inside])
     assert abs(float(added.std()) / experts.NOISE - 1) < 0.1 and abs(float(added.mean())) < 0.03
 
 
@@ -48,8 +48,8 @@ def test_the_experts_are_small_and_need_no_torch() -> None:
 
 
 def test_exactly_as_many_transitions_come_in_whole_episodes() -> None:
-    steps = experts.collect("hopper", 1500, seed=3, act=lean, noise=0.2)
-    assert len(steps.reward) == 1500 and not (steps.terminal & steps.timeout).any()
+    steps = experts.collect("hopper", 800, seed=3, act=lean, noise=0.2)
+    assert len(steps.reward) == 800 and not (steps.terminal & steps.timeout).any()
     checks.check("collected", steps, ENVIRONMENTS["hopper"])
     assert (steps.terminal | steps.timeout)[-1]
     found = episodes(steps)
@@ -57,12 +57,11 @@ def test_exactly_as_many_transitions_come_in_whole_episodes() -> None:
 
 
 def test_the_same_seed_gives_the_same_bits_however_many_workers() -> None:
-    ours = experts.collect("hopper", 3000, seed=3, act=lean, workers=1)
-    for workers in (2, 5):
-        again = experts.collect("hopper", 3000, seed=3, act=lean, workers=workers)
-        assert all(np.array_equal(a, b) for a, b in zip(ours, again))
-    other = experts.collect("hopper", 3000, seed=4, act=lean)
-    assert not np.array_equal(ours.observation, other.observation)
+    ours = experts.collect("hopper", 1500, seed=3, act=lean, workers=1)
+    again = experts.collect("hopper", 1500, seed=3, act=lean, workers=3)
+    assert all(np.array_equal(a, b) for a, b in zip(ours, again))
+    other = experts.collect("hopper", 100, seed=4, act=lean)
+    assert not np.array_equal(ours.observation[:10], other.observation[:10])
 
 
 def test_without_noise_the_actions_are_the_policys() -> None:
@@ -121,5 +120,7 @@ def test_the_command_writes_the_same_file_twice(tmp_path: Path, capsys: pytest.C
     with h5py.File(tmp_path / "a.hdf5") as file:
         assert file["observations"].shape == (300, 11) and file["timeouts"].dtype == np.bool_
         assert dict(file.attrs) == {"environment": "Hopper-v5", "seed": 5, "noise": experts.NOISE}
+    assert main([*command, str(tmp_path)]) == 2
+    assert main([*command, str(tmp_path / "a.hdf5" / "b.hdf5")]) == 2
     assert main(["data", "control", "--env", "hopper"]) == 2
     assert main([*command[:3], "Pendulum-v1", "--out", str(tmp_path / "c.hdf5")]) == 2

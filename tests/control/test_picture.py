@@ -5,13 +5,17 @@ from __future__ import annotations
 import io
 import os
 import sys
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from fewer.report.pictures import PICTURES
 from fewer.report.png import data_address
-from fewer.tasks.control import picture
+from fewer.tasks.control import experts, picture
+from fewer.tasks.control.task import Control, Settings
 
 
 def pushing(observation: np.ndarray) -> np.ndarray:
@@ -47,3 +51,20 @@ def test_without_egl_there_is_no_film_and_no_error(monkeypatch: pytest.MonkeyPat
 def test_a_user_who_switches_drawing_off_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUJOCO_GL", "disable")
     assert picture.film(pushing, "halfcheetah") is None
+
+
+def test_the_report_films_the_policy_that_was_trained(monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = experts.collect("halfcheetah", 60, act=pushing)
+    task = Control(Settings(environment="halfcheetah", algorithm="plain-bc"), logs=logs)
+    run: Any = SimpleNamespace(task=task, modules=task.networks(), job=SimpleNamespace(seeds=(0,)))
+    asked = []
+
+    def filmed(policy: experts.Policy, world: object) -> bytes:
+        asked.append(policy(logs.observation[:1]))
+        return b"GIF89a"
+
+    monkeypatch.setattr(picture, "film", filmed)
+    assert 'src="data:image/gif;base64,' in PICTURES["control"](run, "")
+    assert asked[0].shape == (1, 6) and np.abs(asked[0]).max() <= 1
+    monkeypatch.setattr(picture, "film", lambda *_: None)
+    assert picture.WHY_NOT in PICTURES["control"](run, "")

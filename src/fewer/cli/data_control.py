@@ -55,6 +55,7 @@ def _collect(arguments: argparse.Namespace) -> None:
 
     world = environment(arguments.env)
     noise = experts.NOISE if arguments.noise is None else arguments.noise
+    d4rl.make_room(arguments.out)
     begun = perf_counter()
     steps = experts.collect(world, arguments.transitions, seed=arguments.seed, noise=noise)
     seconds = perf_counter() - begun

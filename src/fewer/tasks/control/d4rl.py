@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from fewer.core.errors import UserError
-from fewer.core.whole import write_whole
+from fewer.core.whole import refusal, write_whole
 from fewer.tasks.control.assemble import CLOCK, assemble
 from fewer.tasks.control.transitions import Transitions
 
-__all__ = ["NAMES", "from_file", "to_bytes", "write"]
+__all__ = ["NAMES", "from_file", "make_room", "to_bytes", "write"]
 
 NAMES = {  # our field: D4RL's array
     "observation": "observations",
@@ -61,6 +61,16 @@ def to_bytes(steps: Transitions, about: Mapping[str, str | float] | None = None)
 def write(path: str | Path, steps: Transitions, about: Mapping[str, str | float] | None = None) -> int:
     """Write transitions as D4RL's second version has them; the file's length in bytes."""
     content = to_bytes(steps, about)
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    make_room(path)
     write_whole(path, content)
     return len(content)
+
+
+def make_room(path: str | Path) -> None:
+    """The folder of a file to be written; better refused before the work than after."""
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise refusal(error, Path(path).parent) from error
+    if Path(path).is_dir():
+        raise UserError(f"{path}, a folder", "a file to write")
