@@ -187,8 +187,12 @@ def _folded(step: Step, arguments: Any, options: Any) -> Any | None:
         lambda leaf: leaf.value.contiguous() if isinstance(leaf, Constant) else leaf,
         (arguments, options),
     )
-    with torch.no_grad():
-        value = step.target(*plain[0], **plain[1])  # type: ignore[operator]
+    try:
+        with torch.no_grad():
+            value = step.target(*plain[0], **plain[1])  # type: ignore[operator]
+    except RuntimeError as error:
+        reason = str(error).strip().split("\n")[0]
+        raise UserError(f"{step.target} on constants ({reason:.160})", "one that a pack can hold") from error
     parts = value if isinstance(value, (tuple, list)) else (value,)
     size = sum(part.numel() for part in parts if isinstance(part, Tensor))
     if size > max(_FREE_TO_FOLD, sum(item.value.numel() for item in constants)):

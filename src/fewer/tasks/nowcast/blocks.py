@@ -68,9 +68,11 @@ class Gate(nn.Module):
 def recomputed(block: nn.Module, x: Tensor, *, wanted: bool) -> Tensor:
     """block(x), keeping only x for the backward pass where that is wanted and possible.
 
-    Under vmap nothing can be recomputed; the answer is the same, only the memory is not saved.
+    Under vmap nothing can be recomputed, and a compiler decides for itself what to keep; the answer is the same.
     """
-    if not wanted or not block.training or torch._C._functorch.peek_interpreter_stack() is not None:
+    if not wanted or not block.training or torch.compiler.is_compiling():
+        return block(x)  # type: ignore[no-any-return]
+    if torch._C._functorch.peek_interpreter_stack() is not None:
         return block(x)  # type: ignore[no-any-return]
 
     def contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:

@@ -41,13 +41,16 @@ def regions(padded: Sequence[int], window: Sequence[int], shift: Sequence[int], 
     parts = [size // step for size, step in zip(padded, window)]
     code = code.reshape(parts[0], window[0], parts[1], window[1], parts[2], window[2])
     tokens = code.permute(0, 2, 4, 1, 3, 5).reshape(-1, window[0] * window[1] * window[2])
-    return functional.one_hot(tokens, _REGIONS).to(like.dtype)
+    return (tokens[..., None] == torch.arange(_REGIONS, device=like.device)).to(like.dtype)
 
 
 def _pays(part: Any, x: Tensor) -> bool:
     """In training on CUDA; elsewhere MONAI's own lines run. A bench can ask for either."""
-    training = x.is_cuda and torch.is_grad_enabled() and torch._C._functorch.peek_interpreter_stack() is None
-    return bool(part.everywhere or (training and not part.never))
+    if part.everywhere or part.never:
+        return bool(part.everywhere)
+    # a compiler cannot look at functorch, and functorch cannot be compiled
+    alone = torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is None
+    return x.is_cuda and torch.is_grad_enabled() and alone
 
 
 @functools.cache

@@ -44,7 +44,7 @@ class Nowcast(Task[Windows]):
     """Predictions are probabilities of rain, (batch, LEADS, size, size), from 15 minutes to 8 hours ahead."""
 
     recommended: Mapping[str, Any] = {
-        "steps": 1000,
+        "steps": 400,
         "batch": 8,
         "optimizer": Optimizer("adamw", lr=1e-3, weight_decay=2e-2, clip_value=2.0, warmup=50, decay_from=0.3),
     }
