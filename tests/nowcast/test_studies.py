@@ -16,7 +16,7 @@ from fewer.studies import nowcast_full
 from fewer.studies.nowcast_assembly import Recorded, by_year, recalled, scored, threshold
 from fewer.studies.nowcast_figure import fig1
 from fewer.studies.nowcast_members import MEMBERS, SCALES, VOTERS
-from fewer.studies.nowcast_pieces import STEPS, Place, levels, run_piece, truth
+from fewer.studies.nowcast_pieces import STEPS, Place, levels, run_piece, same_windows, truth
 from fewer.studies.nowcast_tables import QUICK, table1, table2
 from fewer.studies.study import STUDIES
 
@@ -58,14 +58,14 @@ def test_a_piece_leaves_forecasts_in_steps_and_is_found_again(pieces: Place) -> 
     before = pieces.path("baseline", "npz").stat().st_mtime_ns
     found = run_piece("baseline", pieces)
     assert pieces.path("baseline", "npz").stat().st_mtime_ns == before
-    assert found["samples"] == 4 and found["parameters"] > 1000 and len(found["digests"]["test"]) == 16
+    assert found["samples"] == 4 and found["parameters"] > 1000 and len(found["wet_pixels"]["test"]) == 14
 
 
 def test_the_truth_is_that_of_the_windows(pieces: Place) -> None:
     batch, fallen = pieces.data("test").take(torch.arange(14)), truth("test", pieces)
     assert np.array_equal(fallen.raining, ((batch.rate >= 0.2) & (batch.valid > 0)).numpy())
     assert np.array_equal(fallen.place, batch.place.numpy())
-    assert fallen.digest == run_piece("baseline", pieces)["digests"]["test"]
+    assert fallen.wet_pixels() == run_piece("baseline", pieces)["wet_pixels"]["test"]
 
 
 def test_pieces_of_another_scale_are_refused(pieces: Place) -> None:
@@ -74,6 +74,14 @@ def test_pieces_of_another_scale_are_refused(pieces: Place) -> None:
         run_piece("baseline", other)
     with pytest.raises(UserError, match="a finished piece"):
         levels("swin-all", "test", pieces)
+
+
+def test_pieces_of_other_windows_are_told_apart(pieces: Place) -> None:
+    one = run_piece("baseline", pieces)
+    other = json.loads(json.dumps(one))
+    assert same_windows(one, other)
+    other["wet_pixels"]["test"][3] += 6 + other["wet_pixels"]["test"][3] // 500
+    assert not same_windows(one, other)
 
 
 def test_recorded_forecasts_score_as_the_task_scores_them(pieces: Place) -> None:

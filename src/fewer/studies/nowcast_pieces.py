@@ -2,14 +2,14 @@
 
 Votes need all members' forecasts of the same windows, and a GPU is often lent for minutes only. A piece therefore
 leaves its probabilities in steps of 0.05, one byte a pixel before compression: thresholds that are multiples of 0.05
-are exact, means good to 0.025. The truth of the windows is a piece of its own; a digest holds the two together.
+are exact, means good to 0.025. The truth of the windows is a piece of its own; wet pixels of each window tell whether a
+forecast belongs to it.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 import io
 import json
 import time
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from fewer.core.data import batches, convert
 from fewer.core.engine import Training
@@ -41,7 +42,19 @@ from fewer.tasks.nowcast.settings import Settings
 from fewer.tasks.nowcast.task import Nowcast
 from fewer.tasks.nowcast.windows import Windows
 
-__all__ = ["BASELINES", "JUDGED", "STEPS", "Place", "Placed", "Truth", "levels", "record", "run_piece", "truth"]
+__all__ = [
+    "BASELINES",
+    "JUDGED",
+    "STEPS",
+    "Place",
+    "Placed",
+    "Truth",
+    "levels",
+    "record",
+    "run_piece",
+    "same_windows",
+    "truth",
+]
 
 STEPS = 20  # of probability that are kept
 JUDGED = ("validation", "test", "heldout")
@@ -69,10 +82,26 @@ class Place:
         return _windows(split, self.scale.windows[split], self.scale.size, self.scale.seed, self.device)
 
 
+class _Moved:
+    """Tensors on a GPU that are asked for by numbers on the CPU."""
+
+    in_memory = True
+
+    def __init__(self, data: Data[Windows], device: str) -> None:
+        self.data, self.device = data, device
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def take(self, index: Tensor) -> Windows:
+        return self.data.take(index.to(self.device))
+
+
 @functools.lru_cache(maxsize=4)
 def _windows(split: str, count: int, size: int, seed: int, device: str) -> Data[Windows]:
     """Made once for all pieces of a process."""
-    return generated(split, count=count, size=size, seed=seed, device=device)
+    found = generated(split, count=count, size=size, seed=seed, device=device)
+    return found if device == "cpu" else _Moved(found, device)
 
 
 @dataclass(frozen=True)
@@ -83,11 +112,9 @@ class Truth:
     valid: NDArray[np.bool_]
     place: NDArray[np.int64]
 
-    @property
-    def digest(self) -> str:
-        found = hashlib.blake2b(np.packbits(self.raining).tobytes(), digest_size=8)
-        found.update(np.packbits(self.valid).tobytes() + self.place.tobytes())
-        return found.hexdigest()
+    def wet_pixels(self) -> list[int]:
+        """Of each window: what tells one set of windows from another, whatever the last bit of a rate."""
+        return [int(count) for count in self.raining.sum((1, 2, 3))]
 
 
 def run_piece(name: str, place: Place) -> dict[str, Any]:
@@ -110,10 +137,10 @@ def run_piece(name: str, place: Place) -> dict[str, Any]:
         else:
             forecast, details = _trained(member(name), place)
         arrays = {split: _levels(forecast, place.data(split)) for split in JUDGED}
-    digests = {split: _fallen(place.data(split)).digest for split in JUDGED}
+    wet_pixels = {split: _wet_pixels(place, split) for split in JUDGED}
     made = {"scale": dataclasses.asdict(place.scale), "hardware": hardware(), "versions": versions()}
     seconds = round(time.monotonic() - begin, 1)
-    content = {"piece": name, "digests": digests, "seconds": seconds, **details, **made}
+    content = {"piece": name, "wet_pixels": wet_pixels, "seconds": seconds, **details, **made}
     memory = io.BytesIO()
     np.savez_compressed(memory, **arrays)  # type: ignore[arg-type]
     write_whole(place.path(name, "npz"), memory.getvalue())
@@ -196,6 +223,25 @@ def _fallen(data: Data[Windows]) -> Truth:
         seen = batch.valid > 0
         parts.append(((wet(batch.rate) & seen).numpy(), seen.numpy(), batch.place.numpy().astype(np.int64)))
     return Truth(*[np.concatenate(column) for column in zip(*parts)])
+
+
+@functools.lru_cache(maxsize=4)
+def _counted(split: str, count: int, size: int, seed: int, device: str) -> tuple[int, ...]:
+    return tuple(_fallen(_windows(split, count, size, seed, device)).wet_pixels())
+
+
+def _wet_pixels(place: Place, split: str) -> list[int]:
+    scale = place.scale
+    return list(_counted(split, scale.windows[split], scale.size, scale.seed, place.device))
+
+
+def same_windows(first: dict[str, Any], second: dict[str, Any]) -> bool:
+    """Whether two pieces judge the same windows: wet pixels to a thousandth, as a GPU may round a rate either way."""
+    for split in JUDGED:
+        counts = [np.array(piece["wet_pixels"][split]) for piece in (first, second)]
+        if counts[0].shape != counts[1].shape or not np.allclose(counts[0], counts[1], rtol=1e-3, atol=5):
+            return False
+    return True
 
 
 def _opened(name: str, place: Place) -> Any:

@@ -19,7 +19,7 @@ from fewer.ensemble.combine import combine
 from fewer.ensemble.groups import choices
 from fewer.studies.nowcast_assembly import Recorded, by_year, decided, recalled, scored, threshold
 from fewer.studies.nowcast_members import MEMBERS, SCALES, VOTERS
-from fewer.studies.nowcast_pieces import BASELINES, Place, record, run_piece
+from fewer.studies.nowcast_pieces import BASELINES, Place, record, run_piece, same_windows
 from fewer.studies.study import Result, Say
 from fewer.tasks.nowcast.intervals import difference, interval
 from fewer.tasks.nowcast.scores import Scores
@@ -28,6 +28,11 @@ from fewer.tasks.nowcast.thresholds import Choice
 __all__ = ["available", "ensembles", "table1", "table2", "where"]
 
 QUICK = ("baseline", "baseline-iou", "improved", "improved-adabelief", "swin", "vivit", "focus", "focus-deltas")
+# what an hour of one GPU trains; further members take part if their pieces are there
+FULL = (
+    "baseline", "baseline-iou", "improved", "improved-adabelief", "swin", "swin-adabelief", "channels",
+    "channels-adabelief", "vivit", "focus", "focus-deltas",
+)  # fmt: skip
 PAPER_BEST_TEST = (0.291, 0.303, 0.278)
 TABLE2: dict[str, tuple[float, float, float]] = {
     "baseline": (0.255, 0.259, 0.251),
@@ -57,25 +62,21 @@ def _scale_of(out: Path) -> dict[str, Any] | None:
 
 
 def available(scale: str, place: Place) -> list[str]:
-    """Members whose pieces are finished; quick ones, and all on a GPU, are made first."""
-    wanted = QUICK if scale == "quick" else tuple(MEMBERS)
-    can = scale == "quick" or place.device == "cuda"
-    if can:
-        for name in ("truth", *BASELINES, *wanted):
+    """Members whose pieces are finished; quick ones, and on a GPU the full study's own, are made first."""
+    if scale == "quick" or place.device == "cuda":
+        for name in ("truth", *BASELINES, *(QUICK if scale == "quick" else FULL)):
             run_piece(name, place)
-    found = [name for name in wanted if record(name, place) is not None]
-    if record("truth", place) is None or not found:
+    fallen = record("truth", place)
+    pieces = {name: piece for name in MEMBERS if (piece := record(name, place)) is not None}
+    if fallen is None or not pieces:
         raise UserError(
             f"no finished pieces in {place.out / 'pieces'}", "a CUDA GPU or pieces",
             "python -m fewer.studies.nowcast_full --list, or --scale quick",
         )  # fmt: skip
-    digests = record("truth", place)["digests"]  # type: ignore[index]
-    for name in found:
-        if record(name, place)["digests"] != digests:  # type: ignore[index]
-            raise UserError(
-                f"{place.path(name, 'json')} of other windows", "the windows of the truth piece", "make it anew"
-            )
-    return found
+    for name, piece in pieces.items():
+        if not same_windows(piece, fallen):
+            raise UserError(f"piece {name} of other windows than the truth", "one kind of device", "make it anew")
+    return list(pieces)
 
 
 def ensembles(task: Recorded, members: Mapping[str, Predict], choice: Mapping[str, Choice]) -> dict[str, Predict]:
