@@ -8,6 +8,7 @@ together on one without a GPU.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,7 @@ from fewer.core.cohort import Cohort
 from fewer.core.engine import Engine, Training
 from fewer.core.errors import UserError
 from fewer.core.evaluate import evaluate_cohort
+from fewer.core.folder import Folder
 from fewer.core.optimizer import Optimizer
 from fewer.core.train import Event, Loop, fit
 from fewer.core.whole import write_whole
@@ -123,14 +125,9 @@ def _train(place: Place, environment: str, agents: Sequence[tuple[str, float, in
     prunings = [RECIPES[recipe](sparsity) for recipe, sparsity, _ in agents]
     training = Training(place.steps, 100, place.optimizer, place.device)
     engine = Cohort(task, training, [seed for *_, seed in agents])
-    refused: dict[int, str] = {}
-    for replica, pruning in enumerate(prunings):
-        if pruning is not None and pruning.when != "gradual":
-            try:
-                prune_(engine, pruning, replica)
-            except UserError as error:  # the mask would leave a useless network: that is the result
-                refused[replica] = str(error)
-                place.say(f"{environment} {agents[replica]}: {error}")
+    folder = Folder(place.out / "cohorts" / _name(environment, agents))
+    folder.path.mkdir(parents=True, exist_ok=True)
+    refused = _masked_(engine, prunings, folder)
     engine.begin_()
     place.say(f"{environment}: {len(agents)} agents, masks after {time.monotonic() - begin:.0f} s")
     events = [
@@ -140,7 +137,7 @@ def _train(place: Place, environment: str, agents: Sequence[tuple[str, float, in
         for event in events_for([None] * replica + [pruning], place.steps)
     ]
     trained = time.monotonic()
-    fit(engine, events=events, loop=_loop(place, environment))
+    fit(engine, folder, events=events, loop=_loop(place, environment))
     rate = len(agents) * place.steps / (time.monotonic() - trained)
     place.say(f"{environment}: {rate:.0f} updates/s in all; judging")
     figures = evaluate_cohort(task, engine.state)
@@ -156,11 +153,33 @@ def _train(place: Place, environment: str, agents: Sequence[tuple[str, float, in
         )
         path = place.path(environment, recipe, sparsity, seed)
         path.parent.mkdir(parents=True, exist_ok=True)
-        if save and replica not in refused:
+        if save and seed == 0 and replica not in refused:
             _save_decoder(engine, replica, path.with_suffix(".safetensors"))
         write_whole(path, (json.dumps(row, indent=1) + "\n").encode())
         found = "refused" if replica in refused else f"BCQ {row.get('score', 0):.1f}, BC {row.get('bc_score', 0):.1f}"
         place.say(f"{environment} {recipe} {sparsity:g} seed {seed}: {found}")
+    folder.remove("state.safetensors")
+
+
+def _name(environment: str, agents: Sequence[tuple[str, float, int]]) -> str:
+    """Of a cohort: equal agents, equal names."""
+    return f"{environment}-{hashlib.blake2b(json.dumps(agents).encode(), digest_size=6).hexdigest()}"
+
+
+def _masked_(engine: Engine, prunings: Sequence[Pruning | None], folder: Folder) -> dict[int, str]:
+    """Prune every replica before its first step, unless a saved state goes on; who was refused, and why."""
+    if (folder.path / "state.safetensors").exists():
+        engine.restore_(folder.read_tensors("state.safetensors"))
+        return {int(replica): why for replica, why in folder.read_json("refused.json").items()}
+    refused: dict[int, str] = {}
+    for replica, pruning in enumerate(prunings):
+        if pruning is not None and pruning.when != "gradual":
+            try:
+                prune_(engine, pruning, replica)
+            except UserError as error:  # the mask would leave a useless network: that is the result
+                refused[replica] = str(error)
+    folder.write_json("refused.json", refused)
+    return refused
 
 
 def _loop(place: Place, environment: str) -> Loop:
@@ -169,7 +188,7 @@ def _loop(place: Place, environment: str) -> Loop:
         shown = losses if isinstance(losses, list) else [losses]
         place.say(f"{environment} step {line['step']}: autoencoder {' '.join(f'{x or 0:.3f}' for x in shown[:8])}")
 
-    return Loop(log_every=max(1, place.steps // 10), on_log=on_log)
+    return Loop(log_every=max(1, place.steps // 20), save_seconds=100.0, on_log=on_log)
 
 
 def _kept(engine: Engine, replica: int) -> dict[str, tuple[int, int]]:

@@ -30,7 +30,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--decay-from", type=float, default=1.0, help="share of the updates after which the rate falls")
     parser.add_argument("--out", default="runs/control-full", help="folder for the agents")
     parser.add_argument("--scale", default="full", choices=("quick", "full"))
-    parser.add_argument("--save", action="store_true", help="keep the decoders' weights too")
+    parser.add_argument("--save", action="store_true", help="keep the decoders' weights of seed 0 too")
     chosen = parser.parse_args(words)
     begin = time.monotonic()
 
