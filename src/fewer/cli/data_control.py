@@ -13,7 +13,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--transitions", type=int, default=100_000, help="how many steps to collect (100000)")
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same file (0)")
     parser.add_argument(
-        "--noise", type=float, help="deviation of the noise on each action, before it is squashed (0.1)"
+        "--noise", type=float, help="deviation of the noise on each action, before it is squashed (as it bears)"
     )
     parser.add_argument("--out", metavar="FILE", help="HDF5 in D4RL's layout")
     parser.add_argument(
@@ -54,7 +54,7 @@ def _collect(arguments: argparse.Namespace) -> None:
     from fewer.tasks.control.environments import environment
 
     world = environment(arguments.env)
-    noise = experts.NOISE if arguments.noise is None else arguments.noise
+    noise = experts.NOISE.get(world.name, 0.0) if arguments.noise is None else arguments.noise
     d4rl.make_room(arguments.out)
     begun = perf_counter()
     steps = experts.collect(world, arguments.transitions, seed=arguments.seed, noise=noise)

@@ -24,8 +24,8 @@ Policy = Callable[[NDArray[np.float32]], NDArray[np.float32]]  # (n, observation
 
 # Deviation of the normal noise on every action before it is squashed into its bounds, as in the policies whose
 # samples the D4RL sets are: around each action there are others, which BCQ's generative model and its critics need
-# to see, while an action at its bound, where an expert must not waver, stays there.
-NOISE = 0.1
+# to see, while an action at its bound, where an expert must not waver, stays there. As much as each bears.
+NOISE = {"halfcheetah": 0.05, "hopper": 0.2, "walker2d": 0.05}
 _SURE = 0.9999  # an action this near to its bound counts as there; its squashed form stays finite
 _TOGETHER = 100  # episodes; a constant, so that what is collected does not depend on the machine
 
@@ -60,11 +60,11 @@ def collect(
     transitions: int,
     *,
     seed: int = 0,
-    noise: float = NOISE,
+    noise: float | None = None,
     act: Policy | None = None,
     workers: int | None = None,
 ) -> Transitions:
-    """Exactly so many steps of the expert (or of `act`), with normal noise of this deviation on every action.
+    """Exactly so many steps of the expert (or of `act`), with normal noise of this deviation (by default `NOISE`).
 
     a' = tanh(artanh(a) + noise z) for an action scaled to -1 and 1.
 
@@ -72,8 +72,9 @@ def collect(
     same machine, however many workers step the simulator.
     """
     world = find(environment) if isinstance(environment, str) else environment
-    if transitions < 1 or not (math.isfinite(noise) and noise >= 0):
-        raise UserError(f"{transitions} transitions with noise {noise}", "at least 1, and noise of 0 or more")
+    deviation = NOISE.get(world.name, 0.0) if noise is None else noise
+    if transitions < 1 or not (math.isfinite(deviation) and deviation >= 0):
+        raise UserError(f"{transitions} transitions with noise {deviation}", "at least 1, and noise of 0 or more")
     chosen = act if act is not None else policy(world.name)
     parts: list[Transitions] = []
     first, missing, length = 0, transitions, float(world.steps)
@@ -81,7 +82,7 @@ def collect(
         # as many episodes as will do if they are as long as those so far: a function of the arguments alone
         count = min(_TOGETHER, math.ceil(missing / length))
         many = Many(world, range(first, first + count), seed=seed, workers=workers)
-        part = _episodes(many, chosen, _noise(world, range(first, first + count), seed=seed, deviation=noise))
+        part = _episodes(many, chosen, _noise(world, range(first, first + count), seed=seed, deviation=deviation))
         parts.append(part)
         first, missing = first + count, missing - len(part.reward)
         length = (transitions - missing) / first

@@ -32,7 +32,7 @@ class Expert:
     environment: str
     transitions: int = 100_000
     seed: int = 0
-    noise: float = experts.NOISE
+    noise: float | None = None  # as much as the expert bears
 
     @classmethod
     def parse(cls, text: str) -> Expert:
@@ -48,13 +48,17 @@ class Expert:
         except ValueError:
             raise UserError(f"data {text!r}", _FORM, "expert:hopper:100000:0") from None
 
+    def deviation(self) -> float:
+        """Of the noise, before actions are squashed."""
+        return experts.NOISE[self.environment] if self.noise is None else self.noise
+
     def file(self) -> Path:
         """Its place in the cache; another expert or another simulator is another file."""
         made_by = hashlib.sha256(importlib.import_module("fewer.zoo").path(f"control-{self.environment}").read_bytes())
         for part in ("mujoco", "gymnasium"):
             with suppress(importlib.metadata.PackageNotFoundError):
                 made_by.update(importlib.metadata.version(part).encode())
-        words = f"{self.environment}-{self.transitions}-seed{self.seed}-noise{self.noise:g}"
+        words = f"{self.environment}-{self.transitions}-seed{self.seed}-noise{self.deviation():g}"
         return cache_folder() / "control" / f"{words}-{made_by.hexdigest()[:8]}.hdf5"
 
 
@@ -80,7 +84,7 @@ def _cached(expert: Expert) -> Transitions:
     if place.is_file():
         with suppress(UserError):  # a damaged file is collected anew
             return files.read(place, world)
-    steps = experts.collect(world, expert.transitions, seed=expert.seed, noise=expert.noise)
+    steps = experts.collect(world, expert.transitions, seed=expert.seed, noise=expert.deviation())
     with suppress(UserError, OSError):  # a cache that cannot be written costs time, not the run
-        d4rl.write(place, steps, {"environment": world.gymnasium, "seed": expert.seed, "noise": expert.noise})
+        d4rl.write(place, steps, {"environment": world.gymnasium, "seed": expert.seed, "noise": expert.deviation()})
     return steps
