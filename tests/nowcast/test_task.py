@@ -15,6 +15,7 @@ from torch import Tensor
 from fewer.core.cohort import Cohort
 from fewer.core.data import TensorData
 from fewer.core.engine import Training
+from fewer.core.errors import UserError
 from fewer.core.evaluate import evaluate, predictor
 from fewer.core.nets import NetworkSet
 from fewer.core.optimizer import Optimizer
@@ -24,6 +25,8 @@ from fewer.core.task import Data
 from fewer.job import Job, load
 from fewer.packing import pack_run
 from fewer.sparse.pack import load as load_pack
+from fewer.tasks.nowcast.generate import write_archive
+from fewer.tasks.nowcast.layout import Place
 from fewer.tasks.nowcast.sources import Joined
 from fewer.tasks.nowcast.task import ADABELIEF, ADAMW, Nowcast, Settings
 from fewer.tasks.nowcast.windows import FACTOR, LEADS, SEEN, Windows, center
@@ -176,6 +179,33 @@ def test_harm_is_the_mean_over_each_samples_valid_pixels() -> None:
     expected = -torch.where(truth, chance.log(), (1 - chance).log())[seen].mean()
     assert float(harm[0].detach()) == pytest.approx(float(expected), rel=1e-4)
     assert float(harm[1].detach()) == 0.0
+
+
+def test_a_folder_in_the_competitions_layout_trains_and_is_judged_by_validation(tmp_path: Path) -> None:
+    write_archive(tmp_path / "w4c", size=24, places=[Place("boxi_0015", 2019)])
+    task = Nowcast(Settings(data=str(tmp_path / "w4c"), width=4, train_on_all=True, augment=True))
+    assert task.size == 24 and not task.data("train").in_memory
+    assert len(task.data("train")) == len(task._split("train")) + len(task._split("validation"))
+    engine = Plain(task, training(1), 0)
+    engine.advance(1)
+    figures = evaluate(task, predictor(task, engine.state.modules_of(0)))
+    assert figures["judged_on_validation"] == figures["trained_on_validation"] == 1.0
+    assert figures["pixels"] > 0
+    with pytest.raises(UserError, match="leave size out"):
+        Nowcast(Settings(data=str(tmp_path / "w4c"), size=48)).data("train")
+
+
+def test_an_hours_iou_pools_its_four_lead_times() -> None:
+    task = still()
+    asking = task.evaluate("test")
+    batch = next(asking)
+    chance = (batch.rate >= 0.2).float()
+    chance[:, 4:8] = 1.0  # the second hour forecasts rain everywhere
+    with pytest.raises(StopIteration) as stop:
+        asking.send(chance)
+    share = float(batch.rate[:, 4:8][batch.valid[:, 4:8] > 0].ge(0.2).float().mean())
+    assert stop.value.value["iou_hour_1"] == 1.0
+    assert stop.value.value["iou_hour_2"] == pytest.approx(share)
 
 
 def test_a_run_on_generated_weather_packs_and_predicts_the_same_without_torch(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from fewer.tasks.nowcast.augment import turned
 from fewer.tasks.nowcast.bands import BANDS
 from fewer.tasks.nowcast.losses import LOSSES, cross_entropy, valid_mean
 from fewer.tasks.nowcast.networks import network
-from fewer.tasks.nowcast.scores import Scores, wet
+from fewer.tasks.nowcast.scores import Counts, Scores, wet
 from fewer.tasks.nowcast.settings import Settings
 from fewer.tasks.nowcast.sources import Joined, open_split
 from fewer.tasks.nowcast.windows import Windows
@@ -25,6 +25,7 @@ from fewer.tasks.nowcast.windows import Windows
 __all__ = ["ADABELIEF", "ADAMW", "Nowcast", "Seen", "Settings"]
 
 _PER_BATCH = 4
+_PER_HOUR = 4  # lead times
 _ROUNDING = 0.01  # deviations; packed images are in half precision
 _COUNTED = 256  # windows from which the wet share is counted, spread over the training data
 
@@ -97,7 +98,7 @@ class Nowcast(Task[Windows]):
         for index in batches(data, _PER_BATCH):
             batch = data.take(index)
             scores.add((yield batch), batch.rate, batch.valid, batch.place)
-        hours = torch.tensor(scores.by_lead()["iou"]).view(-1, 4).mean(1).tolist()
+        hours = Counts(*[part.view(-1, _PER_HOUR).sum(1) for part in scores.counts.sum(0)]).iou().tolist()
         found = scores.figures() | {f"iou_hour_{hour}": value for hour, value in enumerate(hours, 1)}
         if judged != split:
             found["judged_on_validation"] = 1.0
