@@ -46,14 +46,15 @@ def write_archive(
     """Write a folder in the layout of 2022 and name its files.
 
     Each region-year gets `windows` blocks of validation, test and heldout and as many stretches of training, which
-    hold eight windows each; from 2021 on there are inputs of test and heldout only.
+    hold eight windows each; from 2021 on there are inputs of test and heldout only. At 252 pixels that is about 120 MB
+    and 12 s of one core per region-year and window.
     """
     checked_size(size)
     checked_regions([place.region for place in places])
     if not 1 <= windows <= 90:
         raise UserError(f"{windows} windows", "1 to 90 of each split, region and year")
     folder, times, written = Path(root), [HEADER], []
-    at_once = _AT_ONCE[torch.device(device).type]
+    at_once = _AT_ONCE.get(torch.device(device).type, 1)
     try:
         for year in sorted({place.year for place in places}):
             events = timetable(year, windows, seed)

@@ -68,7 +68,7 @@ class Weather:
     def frames(self, count: int, *, seen: Sequence[int], measured: Sequence[int]) -> Iterator[Frame]:
         """`count` frames 15 minutes apart: satellite images for those in `seen`, radar for those in `measured`."""
         coarse = self._evolution("coarse", self.coarse_grid, (4000.0, _SPLIT_KM))
-        others = [self._still(name, law) for name, law in _OTHERS.items()]
+        others = [self._other(name, law) for name, law in _OTHERS.items()]
         fine = None
         wide = _nodes(self.size, SATELLITE_KM, 60.0, 0.0).to(self.device)
         near = _nodes(self.size, RADAR_KM, 20.0, radar_offset_km(self.size)).to(self.device)
@@ -106,7 +106,7 @@ class Weather:
             laws.append(Law(scene.slope, scene.tau_hours, scene.exponent, share))
         return Evolution(grid, laws, band_km=band_km, generators=self._generators(name))
 
-    def _still(self, name: str, law: Law) -> Evolution:
+    def _other(self, name: str, law: Law) -> Evolution:
         laws = [law] * len(self.scenes)
         return Evolution(self.coarse_grid, laws, band_km=(4000.0, 30.0), generators=self._generators(name))
 
