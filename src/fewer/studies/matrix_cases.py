@@ -34,9 +34,10 @@ class Scale:
 
     seeds: int
     device: str = "cpu"
+    synflow: int = 100  # rounds of scoring, the original's number
 
 
-SCALES = {"tiny": Scale(1), "quick": Scale(3), "full": Scale(5, "cuda")}
+SCALES = {"tiny": Scale(1, synflow=3), "quick": Scale(3, synflow=30), "full": Scale(5, "cuda")}
 
 CASES: dict[str, Case] = {
     "vision": Case(
@@ -65,7 +66,7 @@ CASES: dict[str, Case] = {
         quick={"steps": 600, "set.environment": "walker2d", "set.algorithm": "td3bc", "set.transitions": 20000,
                "set.hidden": "128,128", "set.episodes": 5, "set.horizon": 300},
         tiny={"steps": 2, "batch": 8, "set.environment": "walker2d", "set.algorithm": "td3bc", "set.transitions": 300,
-              "set.hidden": "32,32", "set.episodes": 1, "set.horizon": 5},
+              "set.hidden": "128,128", "set.episodes": 1, "set.horizon": 5},
         full={"set.environment": "walker2d"},
     ),
 }  # fmt: skip
@@ -79,7 +80,8 @@ def cases(only: tuple[str, ...] = ()) -> dict[str, Case]:
 def grid(scale: str, chosen: Mapping[str, Case]) -> dict[str, Any]:
     """Tasks x methods x sparsities x seeds, as a grid file would say it."""
     size = SCALES[scale]
-    methods = [f"lottery,rate={_RATE}" if method == "lottery" else method for method in METHODS]
+    options = {"lottery": f",rate={_RATE}", "synflow": f",iterations={size.synflow}"}
+    methods = [method + options.get(method, "") for method in METHODS]
     return {
         "base": {"device": size.device, "prune.layer_quota": _QUOTA},
         "axes": {"task": list(chosen), "prune": methods, "sparsity": list(SPARSITIES), "seed": list(range(size.seeds))},
