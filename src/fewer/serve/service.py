@@ -25,6 +25,7 @@ SERVICES = {
     "vision": "fewer.serve.vision:VisionService",
     "cellfree": "fewer.serve.cellfree:CellFreeService",
     "control": "fewer.serve.control:ControlService",
+    "nowcast": "fewer.serve.nowcast:NowcastService",
 }
 
 Schema = dict[str, Any]

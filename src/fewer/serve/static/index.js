@@ -21,8 +21,9 @@ async function start() {
   const pages = new Set(tasks.filter((task) => task.page).map((task) => task.task));
   byId("models").append(...models.map((model) => card(model, pages.has(model.task))));
   byId("calls").hidden = false;
-  byId("examples").append(...tasks.map(({ task }) => make("pre", {},
-    `curl ${location.origin}/v1/${task}/predict \\\n  -H 'content-type: application/json' \\\n  -d '${EXAMPLES[task] || "{...}"}'`)));
+  byId("examples").append(...tasks.map(({ task }) => make("pre", {}, EXAMPLES[task]
+    ? `curl ${location.origin}/v1/${task}/predict \\\n  -H 'content-type: application/json' \\\n  -d '${EXAMPLES[task]}'`
+    : `curl ${location.origin}/v1/${task}/predict \\\n  -H 'content-type: application/x-npz' \\\n  --data-binary @input.npz -o output.npz`)));
 }
 
 start().catch(trouble);

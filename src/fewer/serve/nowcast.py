@@ -1,0 +1,132 @@
+"""Forecasts of rain, served: an hour of satellite images in, the probability of rain for eight hours out.
+
+The page plays generated weather, whose truth is known; making it needs torch, answering requests does not.
+"""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+
+from fewer.serve.limits import Gate, Refusal
+from fewer.serve.models import Model
+from fewer.serve.service import Service
+from fewer.sparse.tensors import Array
+
+__all__ = ["NowcastService"]
+
+_WINDOWS = 6  # that the page can look at
+_STEPS = 200  # in which a probability is sent
+_RATE_STEPS = 10  # in which a mm/h is sent
+_BLIND = 255  # no radar looked
+_INFRARED = 4  # IR_108, the image that looks like clouds
+
+
+class Look(BaseModel):
+    """One of the windows."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    window: Annotated[int, Field(ge=0, lt=_WINDOWS)] = 0
+
+
+class NowcastService(Service):
+    """`satellite` (4, 11, size, size), standardised; `missing` (4, size, size) may be left out. Best sent as npz."""
+
+    title = "Eight hours of rain from one hour of images"
+    page = "nowcast.html"
+    _weather: dict[int, Any]
+
+    def arrays(self, model: Model, fields: Mapping[str, Any]) -> tuple[list[Array], bool]:
+        if "missing" not in fields and "satellite" in fields and "missing" in _names(model):
+            fields = {**fields, "missing": _nothing(_shape(fields["satellite"]))}
+        return super().arrays(model, fields)
+
+    def npz(self, model: Model, found: Mapping[str, Array]) -> tuple[list[Array], bool]:
+        if "missing" not in found and "satellite" in found and "missing" in _names(model):
+            found = {**found, "missing": np.asarray(_nothing(found["satellite"].shape))}
+        return super().npz(model, found)
+
+    def router(self, gate: Gate) -> APIRouter:
+        router = APIRouter(prefix="/v1/nowcast", tags=["nowcast"])
+
+        @router.post("/forecast", summary="A window of generated weather, every model's forecast, and what fell")
+        async def forecast(look: Look) -> dict[str, Any]:
+            async with gate.entered():
+                return await run_in_threadpool(self.forecast, look)
+
+        return router
+
+    def forecast(self, look: Look) -> dict[str, Any]:
+        """Bytes in base64: images 0 to 254, rain in tenths of mm/h (255: no radar), probabilities in 200 steps."""
+        size = next(iter(self.models.values())).inputs[0].shape[-1]
+        satellite, missing, rate, valid = self._window(size, look.window)
+        given = {"satellite": satellite[None], "missing": missing[None]}
+        said = {}
+        for name, model in self.models.items():
+            if model.inputs[0].shape[-1] == size and set(_names(model)) <= given.keys():
+                share = model.predict([given[item.name].astype(item.dtype) for item in model.inputs])[0]
+                said[name] = _bytes(np.nan_to_num(share) * _STEPS)
+        infrared = satellite[:, _INFRARED]
+        cold = (infrared.max() - infrared) / max(float(np.ptp(infrared)), 1e-6)  # high clouds are cold, and shown white
+        fell = np.where(valid > 0, np.minimum(np.ceil(rate * _RATE_STEPS), _BLIND - 1), _BLIND)
+        return {
+            "size": int(size),
+            "leads": len(rate),
+            "minutes": 15,
+            "windows": _WINDOWS,
+            "seen": _bytes(cold * 254),
+            "fell": _bytes(fell),
+            "models": said,
+        }
+
+    def _window(self, size: int, index: int) -> tuple[Array, ...]:
+        with _making:
+            if not hasattr(self, "_weather"):
+                self._weather = {}
+            if size not in self._weather:
+                self._weather[size] = _generated(size)
+        return tuple(leaf[index] for leaf in self._weather[size])
+
+
+_making = threading.Lock()
+
+
+def _generated(size: int) -> tuple[Array, ...]:
+    try:
+        import torch
+
+        from fewer.tasks.nowcast.generated import generated
+    except ModuleNotFoundError as error:
+        reason = f"weather is generated with {error.name}, which is not installed; pip install 'fewer[nowcast]'"
+        raise Refusal(404, reason) from None
+    windows = generated("test", count=_WINDOWS, size=size).take(torch.arange(_WINDOWS))
+    return tuple(leaf.numpy() for leaf in (windows.satellite, windows.missing, windows.rate, windows.valid))
+
+
+def _bytes(values: Array) -> str:
+    return base64.b64encode(np.clip(np.round(values), 0, 255).astype(np.uint8).tobytes()).decode()
+
+
+def _names(model: Model) -> list[str]:
+    return [item.name for item in model.inputs]
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    """Of nested lists, by their first items; whether they are all alike is looked at later."""
+    found: list[int] = []
+    while isinstance(value, list) and value and len(found) < 8:
+        found.append(len(value))
+        value = value[0]
+    return tuple(found)
+
+
+def _nothing(shape: tuple[int, ...]) -> Any:
+    """Nothing missing, for images (..., times, bands, rows, columns)."""
+    return np.zeros((*shape[:-3], *shape[-2:])).tolist() if len(shape) >= 4 else []
