@@ -43,6 +43,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--compile", action="store_true", default=None, help="torch.compile on CUDA: minutes, then fast"
     )
     parser.add_argument("--threads", type=int, help="CPU threads; the bits depend on it")
+    parser.add_argument("--log", metavar="TOOL", help="tensorboard: event files in the run folder")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -51,8 +52,10 @@ def run(arguments: argparse.Namespace) -> None:
 
     from fewer.cli.report import members
     from fewer.cli.show import progress, say
+    from fewer.core.folder import Folder
     from fewer.core.train import Loop
     from fewer.job import load
+    from fewer.log.tensorboard import watching
     from fewer.signs import signs
 
     if arguments.threads is not None:
@@ -61,13 +64,22 @@ def run(arguments: argparse.Namespace) -> None:
         torch.set_num_threads(arguments.threads)
     job = job_of(arguments)
     rank = int(os.environ.get("RANK", "0"))  # under torchrun only the first process speaks
-    with progress(job.training.steps, f"train {job.task}", arguments.json or rank > 0) as speak:
+    if arguments.log and job.prune is not None and job.prune.when == "rounds":
+        raise UserError("--log with when=rounds, many trainings in one", "a single training", "leave --log out")
+    ended = Folder(arguments.out).finished
+    with (
+        watching(arguments.log if rank == 0 else None) as watch,
+        progress(job.training.steps, f"train {job.task}", arguments.json or rank > 0) as speak,
+    ):
+        loop = Loop(on_log=speak, watch=watch)
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
             from fewer.sweep.distributed import train_distributed
 
-            found = train_distributed(job, arguments.out, loop=Loop(on_log=speak))
+            found = train_distributed(job, arguments.out, loop=loop)
         else:
-            found = job.run(arguments.out, loop=Loop(on_log=speak))
+            found = job.run(arguments.out, loop=loop)
+        if watch is not None and found is not None and not ended:
+            watch.finish(arguments.out, job.seeds, found, job.training.steps)
     if found is None:
         return
     say({"out": arguments.out, **summary(found)}, arguments.json)

@@ -7,7 +7,7 @@ remembered is a function of the steps up to now, so a killed run that looks agai
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -52,18 +52,18 @@ class Choice:
         """Whether no replica may still improve."""
         return step % self.every == 0 and not bool(self.waiting(step).any())
 
-    def look(self, engine: Engine) -> None:
-        """Judge the weights as they are; those that beat a replica's best become it."""
+    def look(self, engine: Engine) -> dict[str, Any]:
+        """Judge the weights as they are; those that beat a replica's best become it. What the log says of it."""
         name, scores = _judged(engine)
         scores = engine.agreed(scores)
         # a replica without patience left is not judged again, whoever trains on beside it
         better = self.waiting(engine.count) & (scores > self.scores)
+        values = [value if math.isfinite(value) else None for value in scores.tolist()]
+        line = {"step": engine.count, f"validation/{name}": values if len(values) > 1 else values[0]}
         if self.folder is not None:
-            values = [value if math.isfinite(value) else None for value in scores.tolist()]
-            line = {"step": engine.count, f"validation/{name}": values if len(values) > 1 else values[0]}
             self.folder.log(line)
         if not bool(better.any()):
-            return
+            return line
         self.scores = torch.where(better, scores, self.scores)
         self.steps = torch.where(better, float(engine.count), self.steps)
         for key, tensor in engine.state.named():
@@ -73,6 +73,7 @@ class Choice:
                 self.kept[key] = torch.where(rows, now, self.kept[key]) if key in self.kept else now.clone()
         if self.folder is not None:
             self.folder.write_tensors(FILE, {**self.kept, "scores": self.scores, "steps": self.steps})
+        return line
 
     def restore_(self, engine: Engine) -> tuple[int, ...]:
         """Give the engine each replica's best weights; the steps they come from."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,7 +19,7 @@ from fewer.core.engine import Engine
 from fewer.core.errors import UserError
 from fewer.core.folder import Folder
 
-__all__ = ["Event", "Loop", "fit", "not_finite", "save_results"]
+__all__ = ["Event", "Loop", "Watch", "fit", "not_finite", "save_results"]
 
 
 class Event(Protocol):
@@ -32,6 +32,12 @@ class Event(Protocol):
         """Change the state; must be a function of the state, the step and the seeds alone."""
 
 
+class Watch(Protocol):
+    """Somebody who also wants to know what the log says, such as TensorBoard; must change nothing."""
+
+    def __call__(self, engine: Engine, folder: Folder | None, line: Mapping[str, Any]) -> None: ...
+
+
 @dataclass(frozen=True)
 class Loop:
     """How often to speak and to save; neither changes the result."""
@@ -39,6 +45,7 @@ class Loop:
     log_every: int = 50
     save_seconds: float = 20.0
     on_log: Callable[[dict[str, Any]], None] | None = None
+    watch: Watch | None = None
 
 
 def fit(
@@ -63,7 +70,9 @@ def fit(
         if engine.count == log_at or engine.count == total:
             _speak(engine, folder, loop)
         if choice is not None and engine.count in (look_at, total):
-            choice.look(engine)
+            line = choice.look(engine)
+            if loop.watch is not None:
+                loop.watch(engine, folder, line)
         if folder is not None and time.monotonic() - saved > loop.save_seconds and engine.count % loop.log_every == 0:
             folder.write_tensors("state.safetensors", dict(engine.state.named()))
             saved = time.monotonic()
@@ -81,6 +90,8 @@ def _speak(engine: Engine, folder: Folder | None, loop: Loop) -> None:
         folder.log(line)
     if loop.on_log is not None:
         loop.on_log(line)
+    if loop.watch is not None:
+        loop.watch(engine, folder, line)
     weights = [network.weights for network in engine.state.networks.values()]
     alive = torch.stack([torch.isfinite(w).all(1) for w in weights]).all(0)
     if not bool(alive.any()):

@@ -151,7 +151,7 @@ def train_distributed(job: Job, out: str | Path, *, loop: Loop | None = None) ->
         if not finished.item():
             engine = ranked.build()
             engine.begin_()
-            fit(engine, events=ranked.events(), loop=dataclasses.replace(loop or Loop(), on_log=None))
+            fit(engine, events=ranked.events(), loop=dataclasses.replace(loop or Loop(), on_log=None, watch=None))
         return None
 
 

@@ -1,0 +1,1 @@
+"""Training as other tools watch it."""
