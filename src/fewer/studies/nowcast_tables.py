@@ -110,7 +110,7 @@ def table1(scale: str, out: Path, say: Say) -> Result:
             each = threshold(task, predict, per_lead=True)
             other = scored(task, predict, split, decision=each.thresholds)
             rows.append(_row(f"{title}, a threshold for each lead time (validation)", None, other))
-    more, notes, extra = _together(task, place, [n for n in VOTERS if n in names], names, split)
+    more, notes, extra = _together(task, place, names, split, choice)
     details |= extra
     return Result(
         title="Table 1 on generated weather: IoU per region-year, test windows",
@@ -129,7 +129,7 @@ def table2(scale: str, out: Path, say: Say) -> Result:
     wanted: list[str] = [name for name in ("baseline", "improved", "swin", "focus") if name in names]
     found = {name: scored(task, recalled(name, place), split) for name in wanted}
     rows = [_row(MEMBERS[n].title, TABLE2.get(n), found[n], record(n, place)) for n in wanted]
-    more, notes, extra = _together(task, place, [n for n in VOTERS if n in names], names, split)
+    more, notes, extra = _together(task, place, names, split, {})
     return Result(
         title="Table 2 on generated weather: IoU per region-year, held-out windows",
         columns=COLUMNS,
@@ -140,9 +140,10 @@ def table2(scale: str, out: Path, say: Say) -> Result:
 
 
 def _together(
-    task: Recorded, place: Place, voters: Sequence[str], names: Sequence[str], split: str
+    task: Recorded, place: Place, names: Sequence[str], split: str, known: Mapping[str, Choice]
 ) -> tuple[list[list[Any]], list[str], dict[str, Any]]:
-    """Rows of ensembles of the paper's voters and of all models."""
+    """Rows of ensembles of the paper's voters and of all models; thresholds that are known are not chosen again."""
+    voters = [name for name in VOTERS if name in names]
     rows, notes = [], []
     details: dict[str, Any] = {}
     honest = [name for name in names if not MEMBERS[name].settings.get("train_on_all")]
@@ -150,7 +151,8 @@ def _together(
         if len(group) < 2:
             continue
         members = {name: recalled(name, place) for name in group}
-        choice = {name: threshold(task, predict) for name, predict in members.items()}
+        choice = {n: known[n] if n in known else threshold(task, predict) for n, predict in members.items()}
+        known = {**known, **choice}
         single = {n: scored(task, decided(members[n], choice[n]), split) for n in group}
         best = max(single, key=lambda name: single[name].figures()["iou"])
         for how, predict in ensembles(task, members, choice).items():

@@ -133,11 +133,12 @@ class Scores:
         level = torch.bucketize(given, edges, right=True)  # level k: k/100 <= p < (k + 1)/100
         places, row = place.unique(return_inverse=True)
         cell = (row.view(-1, 1) * leads + torch.arange(leads, device=given.device)).view(-1, leads, 1, 1)
-        index = ((cell * 2 + truth) * LEVELS + level)[seen]
-        found = torch.bincount(index, minlength=len(places) * leads * 2 * LEVELS).cpu()
+        last = len(places) * leads * 2 * LEVELS
+        index = torch.where(seen, (cell * 2 + truth) * LEVELS + level, last)  # faster than leaving pixels out
+        found = torch.bincount(index.flatten(), minlength=last + 1)[:last].cpu()
         for name, histogram in zip(places.tolist(), found.view(len(places), leads, 2, LEVELS)):
             self.histograms[name] = self.histograms[name] + histogram if name in self.histograms else histogram.clone()
-        weights = torch.bincount(level[seen], weights=given[seen].double(), minlength=LEVELS)
+        weights = torch.bincount(level.flatten(), weights=(given * seen).flatten().double(), minlength=LEVELS)
         self._given += weights.cpu()
 
     @property
