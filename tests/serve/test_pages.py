@@ -120,3 +120,16 @@ def test_a_token_in_the_address_opens_the_pages(browser: Any, tmp_path: Path) ->
         stranger.page.goto(f"{server.url}/vision")
         stranger.page.wait_for_selector("#trouble:not([hidden])")
         assert "token" in stranger.page.locator("#trouble").inner_text()
+
+
+def test_a_policy_is_watched_at_work(browser: Any, tmp_path: Path) -> None:
+    pytest.importorskip("mujoco", reason="no MuJoCo: pip install 'fewer[control]'")
+    with serving(["control-hopper", "control-walker2d"]) as server:
+        visit = Visit(browser, server.url, SIZES["phone"], "light")
+        visit.page.goto(f"{server.url}/control")
+        visit.page.wait_for_selector("#stage[data-model='control-hopper']")
+        visit.page.wait_for_selector("#stage:not([data-frame='0'])")
+        assert "after" in visit.page.locator("#verdict").inner_text()
+        visit.page.locator("#world").select_option("Walker2d-v5")
+        visit.page.wait_for_selector("#stage[data-model='control-walker2d']")
+        visit.end(tmp_path / "control.png")

@@ -17,6 +17,7 @@ BENCHES = {
     "nowcast": "Swin-UNETR training against MONAI",
     "nowcast_loader": "windows a second from the packed cache",
     "cellfree": "selections a second",
+    "serve": "selections a second through HTTP",
     "radar": "rain carried along its motion, against pysteps (FEWER_RADAR: a folder of events)",
 }
 
