@@ -42,7 +42,7 @@ class Recipe:
 
 DENSE, SPARSE = (0.0, 0.0, 0.0), (0.5, 0.85, 0.5)
 RECIPES = {
-    "halfcheetah": Recipe(8_000, DENSE, bend=1.0, blur=0.05),
+    "halfcheetah": Recipe(8_000, DENSE, bend=1.0, blur=0.02),
     "hopper": Recipe(30_000, SPARSE),
     # sampled from a policy without noise: there is no floor, and every weight brings it nearer to that policy
     "walker2d": Recipe(40_000, DENSE, batch=128),
