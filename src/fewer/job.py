@@ -6,10 +6,9 @@ This is the first module above the methods: it combines a task, hardening, pruni
 from __future__ import annotations
 
 import dataclasses
-import json
 import platform
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,7 +38,6 @@ from fewer.sparse.engine import sparse_engine, worthwhile
 __all__ = ["ENGINES", "Job", "Trained", "load", "versions"]
 
 ENGINES = ("auto", "plain", "cohort", "sparse")
-Progress = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -218,6 +216,11 @@ class Trained:
     mask: dict[str, dict[str, Tensor]]
     figures: dict[str, float]
 
+    def _repr_html_(self) -> str:
+        from fewer.report.notebook import run_shown
+
+        return run_shown(self)
+
 
 def load(path: str | Path) -> Trained:
     """A finished single run from its folder; nothing is unpickled."""
@@ -287,11 +290,3 @@ def versions() -> dict[str, str]:
         "fewer": fewer.__version__, "commit": commit, "python": platform.python_version(), "torch": torch.__version__,
         "numpy": numpy.__version__, "machine": platform.machine(),
     }  # fmt: skip
-
-
-def digest(job: Job) -> str:
-    """A short name for a job: equal jobs, equal names."""
-    import hashlib
-
-    text = json.dumps(dataclasses.asdict(job), sort_keys=True)
-    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()

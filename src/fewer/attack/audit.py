@@ -22,6 +22,7 @@ from fewer.core.abilities import Attackable, Classifier, ability
 from fewer.core.data import batches, convert, place_constants_
 from fewer.core.errors import UserError
 from fewer.core.nets import NetworkSet, frozen
+from fewer.core.notebook import shown
 from fewer.core.seed import Stream
 from fewer.core.task import Predict, Task
 
@@ -90,6 +91,14 @@ class Report:
             else:
                 each[f"{line.attack}, after all before"] = line.standing
         return {f"robust ({name})": self.robust, "clean": self.clean, **each}
+
+    def _repr_html_(self) -> str:
+        """For Jupyter."""
+        rows: list[list[Any]] = [["none (clean)", f"{self.clean:.2%}", f"{self.clean:.2%}"]]
+        for line in self.lines:
+            rows.append([line.attack, "" if line.alone is None else f"{line.alone:.2%}", f"{line.standing:.2%}"])
+        note = f"{self.robust:.2%} of {self.images} images stand under all of the above"
+        return shown("accuracy under attack", ["attack", "alone", "after all before"], rows, [note])
 
     def text(self) -> str:
         """A plain table."""

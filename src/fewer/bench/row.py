@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
+from fewer.core.notebook import shown
+
 __all__ = ["Row", "interleaved_seconds", "table"]
 
 
@@ -21,6 +23,11 @@ class Row:
     ratio: float
     against: str
     required: float | None = None
+
+    def _repr_html_(self) -> str:
+        """For Jupyter."""
+        row = [self.what, self.ours, self.theirs, self.unit, f"{self.ratio:.2f}x", self.against]
+        return shown("", ["what", "ours", "theirs", "unit", "ratio", "against"], [row])
 
 
 def interleaved_seconds(

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fewer.core.errors import UserError
+from fewer.core.notebook import shown
 from fewer.core.settings import nearest
 from fewer.core.whole import write_whole
 
@@ -65,6 +66,10 @@ class Result:
     notes: list[str] = field(default_factory=list)
     figures: list[str] = field(default_factory=list)  # file names in the output folder
     details: dict[str, Any] = field(default_factory=dict)  # JSON-able; every single number
+
+    def _repr_html_(self) -> str:
+        """For Jupyter."""
+        return shown(self.title, self.columns, self.rows, self.notes)
 
 
 def hardware() -> dict[str, Any]:

@@ -1,0 +1,107 @@
+"""The five things one does in a notebook: train, load, audit, pack, open a pack. Everything else is a module away.
+
+What they return shows itself in Jupyter. Only `train`, `load`, `audit` and `pack` need torch.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fewer.core.errors import UserError
+from fewer.sparse.pack import Pack
+
+if TYPE_CHECKING:
+    from fewer.attack.audit import Report
+    from fewer.core.task import Task
+    from fewer.job import Trained
+
+__all__ = ["audit", "load", "open_pack", "pack", "train"]
+
+
+def train(
+    task: str | type[Task[Any]],
+    out: str | os.PathLike[str],
+    *,
+    settings: Mapping[str, object] | None = None,
+    prune: str | None = None,
+    harden: str | None = None,
+    steps: int | None = None,
+) -> Trained:
+    """Train a task's networks into the folder `out`, or go on there; the finished run.
+
+    A task is named as on the command line, or a class of one's own in a module that can be imported again. `prune` is
+    a method with what differs from its defaults, such as "snip,sparsity=0.95"; `harden` is a kind and a budget, such
+    as "pgd:0.3". Anything rarer is a field of `fewer.job.Job`.
+    """
+    from fewer.core.engine import Training
+    from fewer.core.registry import task_class
+    from fewer.core.settings import from_text
+    from fewer.job import Job
+    from fewer.prune.pruning import Pruning
+
+    name = task if isinstance(task, str) else _place(task)
+    options = dict(task_class(name)[0].recommended)
+    if steps is not None:
+        options["steps"] = steps
+    method, *words = prune.split(",") if prune else [""]
+    job = Job(
+        name,
+        tuple(f"{key}={_text(value)}" for key, value in (settings or {}).items()),
+        Training(**options),
+        prune=from_text(Pruning, [f"method={method}", *words]) if prune else None,
+        harden=harden,
+    )
+    job.run(Path(out))
+    return load(out)
+
+
+def load(path: str | os.PathLike[str]) -> Trained:
+    """A finished run from its folder, ready to predict; nothing is unpickled."""
+    from fewer import job
+
+    return job.load(Path(path))
+
+
+def audit(run: Trained, attacks: str = "suite:0.3", *, limit: int | None = None) -> Report:
+    """How much of a classifier's accuracy stands under attack, on the first `limit` test samples."""
+    from fewer.attack.audit import Audit, robust
+    from fewer.core.nets import NetworkSet
+
+    return robust(run.task, NetworkSet(run.modules, training=False), attacks, Audit(limit=limit))
+
+
+def pack(run: Trained, path: str | os.PathLike[str], *, values: str = "float32") -> Pack:
+    """Write a run's kept weights into one small file, and open it."""
+    from fewer.packing import pack_run
+
+    pack_run(run, Path(path), values)
+    return open_pack(path)
+
+
+def open_pack(path: str | os.PathLike[str]) -> Pack:
+    """A pack from its file, or by the name of one that comes with the package; needs no torch.
+
+    >>> open_pack("digits-3116").settings["task"]
+    'vision'
+    """
+    from fewer import zoo
+    from fewer.sparse import pack as packs
+
+    found = zoo.path(str(path)) if str(path) in zoo.names() and not Path(path).exists() else path
+    return packs.load(found)
+
+
+def _place(task: type[Task[Any]]) -> str:
+    if task.__module__ == "__main__" or "." in task.__qualname__:
+        raise UserError(
+            f"{task.__qualname__} of {task.__module__}", "a class in a file of its own, which `load` can import again",
+            "move it into my_task.py and write my_task:MyTask",
+        )  # fmt: skip
+    return f"{task.__module__}:{task.__qualname__}"
+
+
+def _text(value: object) -> str:
+    return ",".join(str(part) for part in value) if isinstance(value, tuple | list) else str(value)
