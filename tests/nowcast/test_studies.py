@@ -19,6 +19,7 @@ from fewer.studies.nowcast_members import MEMBERS, SCALES, VOTERS
 from fewer.studies.nowcast_pieces import STEPS, Place, levels, run_piece, same_windows, truth
 from fewer.studies.nowcast_tables import QUICK, table1, table2
 from fewer.studies.study import STUDIES
+from fewer.tasks.nowcast.scores import Scores
 
 SMALL = dataclasses.replace(
     SCALES["quick"], samples=4, batch=2, windows={"train": 4, "validation": 14, "test": 14, "heldout": 14}
@@ -97,6 +98,16 @@ def test_recorded_forecasts_score_as_the_task_scores_them(pieces: Place) -> None
     assert years["total"] == pytest.approx((years["2019"] + years["2020"]) / 2, abs=0.05)
     choice = threshold(task, predict)
     assert 0.2 <= choice.thresholds[0] <= 0.7
+
+
+def test_a_dry_region_year_counts_neither_in_the_total_nor_in_its_year() -> None:
+    scores = Scores(regions=("2019/a", "2019/b", "2020/a"), histograms=False)
+    said = torch.zeros(3, 1, 2, 2)
+    said[0, 0, 0] = said[2, 0, 0, 0] = 1.0
+    fell = torch.zeros(3, 1, 2, 2)
+    fell[0, 0, 0, 0] = fell[2, 0, 0, 0] = 1.0
+    scores.add(said, fell, torch.ones_like(fell), torch.arange(3))
+    assert by_year(scores) == {"total": 0.75, "2019": 0.5, "2020": 1.0}
 
 
 def test_the_tables_put_the_papers_numbers_beside_and_mark_choices_on_the_test_windows(

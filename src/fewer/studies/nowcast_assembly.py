@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,7 +15,7 @@ from fewer.core.data import batches
 from fewer.core.task import Data, Predict
 from fewer.studies.nowcast_pieces import STEPS, Place, Truth, levels, truth
 from fewer.tasks.nowcast.generated import places
-from fewer.tasks.nowcast.scores import Scores
+from fewer.tasks.nowcast.scores import Counts, Scores, mean_iou
 from fewer.tasks.nowcast.task import Nowcast
 from fewer.tasks.nowcast.thresholds import LOWEST, Choice, choose
 from fewer.tasks.nowcast.windows import Windows
@@ -102,10 +101,11 @@ def predict_reaches(scores: Scores) -> bool:
 
 
 def by_year(scores: Scores) -> dict[str, float]:
-    """The mean over region-years, and over those of each year."""
-    each = scores.by_place()
+    """The mean over region-years, and over those of each year; region-years without any rain are left out of both."""
+    counts, places = scores.counts, scores.places
     found = {"total": scores.figures()["iou"]}
     for year in ("2019", "2020"):
-        own = [iou for name, iou in each.items() if name.startswith(year)]
-        found[year] = float(np.mean(own)) if own else 0.0
+        own = [place for place in places.unique().tolist() if scores.regions[place].startswith(year)]
+        groups = [Counts(*[part[places == place] for part in counts]).sum() for place in own]
+        found[year] = mean_iou(Counts(*map(torch.stack, zip(*groups)))) if groups else 0.0
     return found
