@@ -41,6 +41,14 @@ def test_the_film_moves_is_small_and_the_same_again() -> None:
     assert data_address(made).startswith("data:image/gif;base64,")
 
 
+def test_the_camera_runs_along() -> None:
+    made = picture.film(experts.policy("halfcheetah"), "halfcheetah", seconds=0.1, skip=3.0)  # tens of metres on
+    if made is None:
+        pytest.skip(picture.WHY_NOT)
+    pixels = np.asarray(Image.open(io.BytesIO(made)).convert("RGB"), dtype=np.int64)
+    assert (pixels[..., 0] - pixels[..., 2] > 25).sum() > 100, "the body is the only thing that is reddish"
+
+
 def test_without_egl_there_is_no_film_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MUJOCO_GL", raising=False)
     monkeypatch.setitem(sys.modules, "mujoco.egl", None)  # importing it now fails, as where the library is missing

@@ -69,6 +69,8 @@ def _frames(policy: Policy, world: Environment, *, seed: int, window: tuple[floa
         # without a graphics card shadows, mirrors and smooth edges are most of the time, and too small to see
         model.vis.quality.shadowsize, model.vis.quality.offsamples = 0, 0
         model.mat_reflectance[:] = 0
+        if model.ncam:  # the model's own camera runs along; the default one is left behind
+            simulator.unwrapped.mujoco_renderer.camera_id = 0
     try:
         return list(_drawn(policy, simulator, episode_seed(seed, 0), window))
     finally:
