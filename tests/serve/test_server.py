@@ -138,13 +138,23 @@ def test_a_missing_extra_is_one_line_with_its_cure() -> None:
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "pip install 'fewer[serve]'" in done.stderr
 
 
-def test_a_run_folder_is_served_like_its_pack(tmp_path: Path) -> None:
+def test_a_run_folder_is_served_with_its_networks_answers(tmp_path: Path) -> None:
+    import torch
+
+    from fewer.job import load as load_run
     from fewer.serve.models import open_models
 
     words = ["train", "vision", "--set", "network=cnn0", "--set", "classes=3,7", "--steps", "3", "--batch", "8"]
     assert main([*words, "--out", str(tmp_path / "run"), "--json"]) == 0
-    assert main(["pack", str(tmp_path / "run"), "-o", str(tmp_path / "run.pack"), "--json"]) == 0
-    run, packed = open_models([str(tmp_path / "run"), str(tmp_path / "run.pack")])
-    blank = run.blank(2)
-    assert run.task == "vision" and packed.name == "run-2"
-    assert run.predict(blank).tolist() == packed.predict(blank).tolist()
+    model, again = open_models([str(tmp_path / "run"), "digits-3116"])
+    images = torch.rand(3, 1, 28, 28, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        expected = torch.log_softmax(load_run(tmp_path / "run").modules["net"](images), dim=-1)
+    assert (model.name, model.task, again.name) == ("run", "vision", "digits-3116")
+    assert model.predict([images.numpy()]) == pytest.approx(expected.numpy(), abs=1e-5)
+
+
+def test_equal_names_get_a_number() -> None:
+    from fewer.serve.models import open_models
+
+    assert [model.name for model in open_models(["digits-3116", "digits-3116"])] == ["digits-3116", "digits-3116-2"]
