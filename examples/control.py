@@ -1,0 +1,12 @@
+"""Control: a policy cloned from logged steps, 95 % of its weights removed before training. python examples/control.py"""
+
+import fewer
+
+run = fewer.train(
+    "control", "runs/hopper", settings={"environment": "hopper", "transitions": 20_000, "algorithm": "plain-bc"},
+    prune="snip,sparsity=0.95", steps=3000,
+)  # fmt: skip
+print(run.figures)
+policy = fewer.pack(run, "hopper.pack")
+observation = run.task.logs.observation[0]
+print("action:", policy.predict(observation), "logged:", run.task.logs.action[0])
