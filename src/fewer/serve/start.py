@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import multiprocessing
 import signal
@@ -82,6 +83,8 @@ def serve(application: Application, listening: socket.socket, workers: int = 1) 
 
 def _one(application: Application, listening: socket.socket, worker: int) -> None:
     application.metrics.be(worker)
+    gc.collect()
+    gc.freeze()  # modules and models stay for good: looking through them again would stall requests
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _obeyed)  # uvicorn stops in order, then raises the signal once more
     config = uvicorn.Config(
