@@ -21,7 +21,7 @@ from fewer.serve.queue import Queue, timed
 from fewer.serve.service import Service
 from fewer.sparse.tensors import Array
 
-__all__ = ["NPZ", "Predictions", "Receive", "Scope", "Send", "refuse", "whole_body"]
+__all__ = ["NPZ", "Predictions", "Receive", "Scope", "Send"]
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
