@@ -1,4 +1,4 @@
-"""Control: a policy cloned from logged steps, 95 % of its weights removed before training. python examples/control.py"""
+"""Control: a policy cloned from logged steps, 95 % of the weights removed first. python examples/control.py"""
 
 import fewer
 

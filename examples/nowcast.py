@@ -1,12 +1,13 @@
-"""Nowcasting: eight hours of rain from one hour of satellite images, on generated weather. python examples/nowcast.py"""
+"""Nowcasting: eight hours of rain from an hour of satellite images, on generated weather. python examples/nowcast.py"""
 
 import torch
 
 import fewer
 
 run = fewer.train(
-    "nowcast", "runs/rain", settings={"size": 48, "width": 16}, prune="magnitude,when=gradual,sparsity=0.8", steps=200
-)
+    "nowcast", "runs/rain", settings={"size": 48, "width": 16, "train_windows": 96, "test_windows": 16},
+    prune="magnitude,when=gradual,scope=layer,sparsity=0.8,samples=8", steps=120,
+)  # fmt: skip
 print(run.figures)
 model = fewer.pack(run, "rain.pack")
 seen = run.task.inputs(run.task.data("test").take(torch.arange(1)))

@@ -4,8 +4,8 @@
         def model(self): return MyNetwork()
         def loaders(self): return {"train": DataLoader(...), "test": DataLoader(...)}
 
-In a file `mine.py` this is all that `fewer train mine:Mine`, `fewer pack` and the rest need. Data that does not fit into
-memory, several networks, or a loss of another kind: write a `Task` (fewer/core/task.py), as examples/own_task.py does.
+In a file `mine.py` this is all that `fewer train mine:Mine`, `fewer pack` and the rest need. Data too large for memory,
+several networks, or a loss of another kind: write a `Task` (fewer/core/task.py), as examples/own_task.py does.
 """
 
 from __future__ import annotations
@@ -122,7 +122,8 @@ class Regression(Own):
     """Quantities from the network, of the targets' shape; squared error. Predictions are the quantities."""
 
     def harm(self, nets: Nets, batch: Samples, noise: Noise) -> Tensor:
-        return (nets.net(batch.x) - batch.y).square().flatten(1).sum(1)
+        error: Tensor = nets.net(batch.x) - batch.y
+        return error.square().flatten(1).sum(1)
 
     def predict(self, nets: Nets, inputs: Tensor, noise: Noise) -> Tensor:
         return nets.net(inputs)  # type: ignore[no-any-return]
@@ -140,9 +141,7 @@ class Regression(Own):
 def _read(loaders: Mapping[str, Iterable[Any]]) -> dict[str, TensorData[Samples]]:
     """Every split in memory; a loader that shuffles does so in the same way each time."""
     if missing := {"train", "test"} - set(loaders):
-        raise UserError(
-            f"loaders {', '.join(loaders) or 'none'}", "train and test", f"add {', '.join(sorted(missing))}"
-        )
+        raise UserError(f"loaders {', '.join(loaders) or 'none'}", "train and test", f"add {min(missing)}")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         found = {split: _gathered(split, loader) for split, loader in loaders.items()}
