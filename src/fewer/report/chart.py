@@ -1,77 +1,184 @@
-"""Charts as SVG text: they scale to a phone and follow the page's colours, light or dark."""
+"""Charts as SVG text: they scale to a phone, follow the page's colours, and say in words what they show."""
 
 from __future__ import annotations
 
 import html
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-__all__ = ["bars", "curves"]
+from fewer.report.style import COLOURS
 
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 640, 300, 64, 40, 14
-Points = Sequence[tuple[float, float]]
+__all__ = ["bars", "curves", "ratios"]
+
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _BOTTOM, _TOP = 460, 270, 52, 14, 42, 24
+_ROW, _NAME = 25, 168  # of a bar chart: pixels a bar, and where bars begin
+_STEEP = 30.0  # beyond this ratio of the largest to the smallest value a logarithmic axis shows more
+Points = Sequence[tuple[float, ...]]  # (x, y), or (x, y, half the width of its interval)
 
 
-def _ticks(low: float, high: float, count: int = 5) -> list[float]:
+@dataclass(frozen=True)
+class _Axis:
+    """From values to pixels."""
+
+    low: float
+    high: float
+    begin: float
+    end: float
+    logarithmic: bool = False
+
+    def __call__(self, value: float) -> float:
+        low, high = self._scaled(self.low), self._scaled(self.high)
+        share = (self._scaled(max(value, self.low) if self.logarithmic else value) - low) / ((high - low) or 1.0)
+        return self.begin + share * (self.end - self.begin)
+
+    def _scaled(self, value: float) -> float:
+        return math.log10(value) if self.logarithmic else value
+
+    def ticks(self, count: int = 5) -> list[float]:
+        if self.logarithmic:
+            first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+            steps = (1, 2, 5) if last - first <= 2 else (1,)
+            found = [m * 10.0**power for power in range(first, last + 1) for m in steps]
+            return [tick for tick in found if self.low * 0.999 <= tick <= self.high * 1.001]
+        return _round_numbers(self.low, self.high, count)
+
+
+def _round_numbers(low: float, high: float, count: int) -> list[float]:
     span = (high - low) or abs(high) or 1.0
-    step = 10 ** math.floor(math.log10(span / count))
+    step = 10.0 ** math.floor(math.log10(span / count))
     step *= next(m for m in (1, 2, 5, 10) if span / (step * m) <= count)
-    return [tick * step for tick in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+    ticks = range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
+    return [round(tick * step, 12) for tick in ticks]
 
 
-def curves(series: Mapping[str, Points], across: str, up: str) -> str:
-    """Lines with a legend; `across` and `up` label the axes."""
-    points = [point for line in series.values() for point in line if math.isfinite(point[1])]
-    if not points:
-        return "<p>nothing to draw</p>"
-    x0, x1 = min(x for x, _ in points), max(x for x, _ in points)
-    y0, y1 = min(y for _, y in points), max(y for _, y in points)
-    x1, y1 = (x1 if x1 > x0 else x0 + 1), (y1 if y1 > y0 else y0 + 1)
-
-    def place(x: float, y: float) -> tuple[float, float]:
-        across_share, up_share = (x - x0) / (x1 - x0), (y - y0) / (y1 - y0)
-        return (
-            _LEFT + across_share * (_WIDTH - _LEFT - 12),
-            _HEIGHT - _BOTTOM - up_share * (_HEIGHT - _BOTTOM - _TOP),
-        )
-
-    parts = []
-    for tick in _ticks(y0, y1):
-        _, y = place(x0, tick)
-        parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - 12}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{tick:g}</text>')
-    for tick in _ticks(x0, x1):
-        x, _ = place(tick, y0)
-        parts.append(f'<text x="{x:.1f}" y="{_HEIGHT - _BOTTOM + 16}" text-anchor="middle">{tick:g}</text>')
-    for number, (name, line) in enumerate(series.items()):
-        drawn = " ".join("{:.1f},{:.1f}".format(*place(x, y)) for x, y in line if math.isfinite(y))
-        parts.append(f'<polyline class="line c{number % 6}" points="{drawn}"/>')
-        parts.append(
-            f'<text class="c{number % 6}" x="{_WIDTH - 16}" y="{_TOP + 14 + 16 * number}" text-anchor="end">'
-            f"{html.escape(name)}</text>"
-        )
-    parts.append(
-        f'<text x="{(_LEFT + _WIDTH) / 2}" y="{_HEIGHT - 6}" text-anchor="middle">{html.escape(across)}</text>'
-    )
-    parts.append(f'<text x="4" y="{_TOP}">{html.escape(up)}</text>')
-    return _frame(parts, _HEIGHT, f"{up} against {across}")
+def curves(series: Mapping[str, Points], across: str, up: str, *, percent: bool = False, marks: bool = False) -> str:
+    """Lines with a legend below; a third number of a point is half its interval and gives the line a band."""
+    clean = {name: [p for p in line if all(math.isfinite(v) for v in p[:2])] for name, line in series.items()}
+    lines = {name: line for name, line in clean.items() if line}
+    if not lines:
+        return '<p class="soft">nothing to draw</p>'
+    horizontal, vertical = _axes([point for line in lines.values() for point in line], whole=percent)
+    name_of = _percent if percent else _number
+    parts = _grid(horizontal, vertical, name_of)
+    for number, line in enumerate(lines.values()):
+        parts += _line(line, number % COLOURS, horizontal, vertical, marks=marks)
+    parts.append(_text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 6, across, "middle", "soft"))
+    parts.append(_text(0, 12, up + (" (logarithmic)" if vertical.logarithmic else ""), "start", "soft"))
+    spoken = [
+        f"{name} goes from {name_of(line[0][1])} at {_number(line[0][0])} to {name_of(line[-1][1])} at "
+        f"{_number(line[-1][0])}"
+        for name, line in lines.items()
+    ]
+    legend = "".join(f'<li><i class="c{n % COLOURS}"></i>{html.escape(name)}</li>' for n, name in enumerate(lines))
+    return _frame(parts, _HEIGHT, f"{up} against {across}", "; ".join(spoken)) + f'<ul class="legend">{legend}</ul>'
 
 
-def bars(values: Mapping[str, float], unit: str, digits: int = 3) -> str:
-    """One horizontal bar a name."""
-    most = max([abs(value) for value in values.values()] or [1.0]) or 1.0
-    parts, height = [], 26 * len(values) + 8
-    for number, (name, value) in enumerate(values.items()):
-        y, length = 26 * number + 6, 300 * abs(value) / most
-        parts.append(f'<text x="236" y="{y + 14}" text-anchor="end">{html.escape(name)}</text>')
-        parts.append(f'<rect class="c{number % 6}" x="244" y="{y}" width="{length:.1f}" height="18" rx="3"/>')
-        parts.append(f'<text x="{252 + length:.1f}" y="{y + 14}">{value:.{digits}g} {html.escape(unit)}</text>')
-    return _frame(parts, height, f"bars in {unit}")
-
-
-def _frame(parts: Sequence[str], height: int, label: str) -> str:
+def _axes(points: Points, *, whole: bool) -> tuple[_Axis, _Axis]:
+    x0, x1 = min(p[0] for p in points), max(p[0] for p in points)
+    halves = [(p[1], p[2] if len(p) > 2 and math.isfinite(p[2]) else 0.0) for p in points]
+    y0, y1 = min(y - half for y, half in halves), max(y + half for y, half in halves)
+    if whole:  # shares: an interval may reach beyond 0 and 1, a share cannot
+        y0, y1 = max(y0, 0.0), min(y1, 1.0)
+    logarithmic = not whole and y0 > 0 and y1 / y0 > _STEEP
+    if not logarithmic:
+        room = 0.04 * (y1 - y0) or 0.05 * abs(y1) or 1.0
+        y0, y1 = y0 - room, y1 + room
+    x1 = x1 if x1 > x0 else x0 + 1.0
     return (
-        f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{html.escape(label)}">'
-        + "".join(parts)
-        + "</svg>"
+        _Axis(x0, x1, _LEFT + 6, _WIDTH - _RIGHT - 6),
+        _Axis(y0, y1, _HEIGHT - _BOTTOM, _TOP, logarithmic),
     )
+
+
+def _grid(horizontal: _Axis, vertical: _Axis, name_of: Callable[[float], str]) -> list[str]:
+    parts = []
+    for tick in vertical.ticks():
+        y = vertical(tick)
+        parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(_text(_LEFT - 6, y + 4, name_of(tick), "end", "soft"))
+    parts += [
+        _text(horizontal(tick), _HEIGHT - _BOTTOM + 17, _number(tick), "middle", "soft") for tick in horizontal.ticks()
+    ]
+    return parts
+
+
+def _line(line: Points, colour: int, horizontal: _Axis, vertical: _Axis, *, marks: bool) -> list[str]:
+    places = [(horizontal(p[0]), vertical(p[1])) for p in line]
+    parts = []
+    halves = [p[2] if len(p) > 2 and math.isfinite(p[2]) else 0.0 for p in line]
+    if any(halves):
+        inside = lambda y: min(max(y, _TOP), _HEIGHT - _BOTTOM)  # noqa: E731
+        upper = [(x, inside(vertical(p[1] + half))) for (x, _), p, half in zip(places, line, halves)]
+        lower = [(x, inside(vertical(p[1] - half))) for (x, _), p, half in zip(places, line, halves)]
+        if len(line) > 1:
+            shape = "L".join(f"{x:.1f} {y:.1f}" for x, y in upper + lower[::-1])
+            parts.append(f'<path class="band c{colour}" d="M{shape}Z"/>')
+        parts += [
+            f'<line class="whisker c{colour}" x1="{x:.1f}" x2="{x:.1f}" y1="{a:.1f}" y2="{b:.1f}"/>'
+            for (x, a), (_, b) in zip(upper, lower)
+            if marks
+        ]
+    drawn = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    parts.append(f'<polyline class="line c{colour}" points="{drawn}"/>')
+    if marks or len(line) == 1:
+        parts += [f'<circle class="c{colour}" cx="{x:.1f}" cy="{y:.1f}" r="3.4"/>' for x, y in places]
+    return parts
+
+
+def bars(values: Mapping[str, float], unit: str, digits: int = 3, *, most: float | None = None) -> str:
+    """One horizontal bar a name, all of one colour: names tell them apart; `most` fixes the full length."""
+    full = most or max([abs(value) for value in values.values()] or [1.0]) or 1.0
+    parts = []
+    for number, (name, value) in enumerate(values.items()):
+        y, length = _ROW * number + 4, 200 * min(abs(value) / full, 1.0)
+        parts.append(f"<g><title>{html.escape(name)}</title>{_text(_NAME - 8, y + 13, _short(name), 'end')}</g>")
+        parts.append(f'<rect class="c0" x="{_NAME}" y="{y}" width="{max(length, 1):.1f}" height="17" rx="3"/>')
+        parts.append(_text(_NAME + 8 + length, y + 13, f"{_digits(value, digits)} {unit}".strip(), "start"))
+    spoken = "; ".join(f"{name} {_digits(value, digits)} {unit}" for name, value in values.items())
+    return _frame(parts, _ROW * len(values) + 6, f"bars in {unit}", spoken)
+
+
+def ratios(values: Mapping[str, float]) -> str:
+    """How many times better, on a logarithmic axis around 1: bars to the right are wins, to the left losses."""
+    shown = {name: value for name, value in values.items() if value > 0 and math.isfinite(value)}
+    if not shown:
+        return '<p class="soft">nothing to draw</p>'
+    low, high = min(*shown.values(), 0.8), max(*shown.values(), 1.25)
+    axis, parts = _Axis(low, high, 232, _WIDTH - 52, True), []
+    for number, (name, value) in enumerate(shown.items()):
+        y, begin, end = _ROW * number + 4, axis(min(value, 1.0)), axis(max(value, 1.0))
+        label = _short(name, 34)
+        parts.append(f"<g><title>{html.escape(name)}</title>{_text(190, y + 13, label, 'end')}</g>")
+        colour = 2 if value >= 1 else 1
+        parts.append(f'<rect class="c{colour}" x="{begin:.1f}" y="{y}" width="{max(end - begin, 1):.1f}" height="17"/>')
+        parts.append(_text(end + 6, y + 13, f"{value:.3g}x", "start"))
+    height = _ROW * len(shown) + 6
+    parts.append(f'<line class="whisker c0" x1="{axis(1.0):.1f}" x2="{axis(1.0):.1f}" y1="0" y2="{height - 4}"/>')
+    return _frame(parts, height, "ratios", "; ".join(f"{name} {value:.3g} times" for name, value in shown.items()))
+
+
+def _frame(parts: Sequence[str], height: int, title: str, spoken: str) -> str:
+    label = html.escape(f"{title}: {spoken}", quote=True)
+    return f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{label}">' + "".join(parts) + "</svg>"
+
+
+def _text(x: float, y: float, content: str, anchor: str, kind: str = "") -> str:
+    named = f' class="{kind}"' if kind else ""
+    return f'<text{named} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html.escape(content)}</text>'
+
+
+def _short(name: str, most: int = 24) -> str:
+    return name if len(name) <= most else name[: most // 2 - 1] + "…" + name[-(most // 2) :]
+
+
+def _digits(value: float, digits: int) -> str:
+    return f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:g}" if value == round(value, 6) else f"{value:.3g}"
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.4g} %"

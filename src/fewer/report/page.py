@@ -1,40 +1,32 @@
-"""One self-contained page: no script, no request, readable on a phone, light and dark."""
+"""One self-contained page: no request, readable on a phone, light and dark; its one script is the button for that."""
 
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Page", "table"]
+from fewer.report.style import SCRIPT, STYLE
 
-_STYLE = """
-:root{--ink:#1b1f24;--paper:#fff;--soft:#68707a;--rule:#d9dee4;--c0:#0b6bcb;--c1:#c2410c;--c2:#15803d;--c3:#7c3aed;
---c4:#b45309;--c5:#be185d}
-@media (prefers-color-scheme:dark){:root{--ink:#e6e9ed;--paper:#14171b;--soft:#9aa4af;--rule:#333a42;--c0:#6cb2ff;
---c1:#ff9d6c;--c2:#6fd08c;--c3:#b79bff;--c4:#f2b45c;--c5:#ff8fc0}}
-body{font:16px/1.55 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:46rem;margin:2rem auto;
-padding:0 1rem}h1{font-size:1.7rem;line-height:1.2}h2{margin-top:2.2rem;border-bottom:1px solid var(--rule)}
-table{border-collapse:collapse;display:block;overflow-x:auto;font-variant-numeric:tabular-nums}
-td,th{padding:.3rem .7rem;text-align:right;border-bottom:1px solid var(--rule);white-space:nowrap}
-td:first-child,th:first-child{text-align:left}th{color:var(--soft);font-weight:600}
-svg{width:100%;height:auto}svg text{font:12px system-ui,sans-serif;fill:var(--ink)}.grid{stroke:var(--rule)}
-.line{fill:none;stroke-width:2}figure{margin:1rem 0}figcaption,.soft{color:var(--soft);font-size:.9rem}
-.digits{display:flex;flex-wrap:wrap;gap:.5rem}.digits figure{margin:0;text-align:center}
-img{image-rendering:pixelated;max-width:100%}
-""" + "".join(f".line.c{n}{{stroke:var(--c{n})}}text.c{n},rect.c{n}{{fill:var(--c{n})}}" for n in range(6))
+__all__ = ["Page", "abreast", "cards", "details", "facts", "figure", "heading", "table", "words"]
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Figures with a head."""
-    head = "".join(f"<th>{html.escape(str(name))}</th>" for name in columns)
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, prose: bool = False) -> str:
+    """Figures with a head; with `prose` the later cells are sentences, which wrap."""
+    head = "".join(f'<th scope="col">{html.escape(str(name))}</th>' for name in columns)
     body = "".join("<tr>" + "".join(f"<td>{html.escape(_cell(cell))}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    kind = "table wide" if prose else "table"
+    top = f"<thead><tr>{head}</tr></thead>" if any(columns) else ""
+    # a wide table scrolls by itself, also by the keyboard, and the page stays where it is
+    return f'<div class="{kind}" tabindex="0"><table>{top}<tbody>{body}</tbody></table></div>'
 
 
 def _cell(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
 @dataclass
@@ -51,13 +43,28 @@ class Page:
 
     def html(self) -> str:
         """The whole file."""
-        body = "".join(f"<section><h2>{html.escape(head)}</h2>{content}</section>" for head, content in self.sections)
+        anchors = [f"{number}-{_anchor(head)}" for number, (head, _) in enumerate(self.sections, 1)]
+        links = "".join(
+            f'<a href="#{anchor}">{html.escape(head)}</a>' for anchor, (head, _) in zip(anchors, self.sections)
+        )
+        body = "".join(
+            f'<section id="{anchor}"><h2>{html.escape(head)}</h2>{content}</section>'
+            for anchor, (head, content) in zip(anchors, self.sections)
+        )
         return (
             '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-            '<meta name="viewport" content="width=device-width,initial-scale=1">'
-            f"<title>{html.escape(self.title)}</title><style>{_STYLE}</style></head><body>"
-            f"<h1>{html.escape(self.title)}</h1><p>{html.escape(self.lead)}</p>{body}</body></html>\n"
+            '<meta name="viewport" content="width=device-width,initial-scale=1"><link rel="icon" href="data:,">'
+            f"<title>{html.escape(self.title)}</title><style>{STYLE}</style></head><body>"
+            '<button id="theme" hidden title="light or dark" aria-label="dark page"></button>'
+            f'<header><h1>{html.escape(self.title)}</h1><p class="lead">{html.escape(self.lead)}</p>'
+            f'<nav aria-label="sections">{links}</nav></header><main>{body}</main>'
+            f"<footer><p>Written by fewer; nothing on this page is fetched from elsewhere.</p></footer>"
+            f"<script>{SCRIPT}</script></body></html>\n"
         )
+
+
+def _anchor(heading: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
 
 
 def words(text: str) -> str:
@@ -65,9 +72,30 @@ def words(text: str) -> str:
     return f"<p>{html.escape(text)}</p>"
 
 
+def heading(text: str) -> str:
+    """Of a part of a section."""
+    return f"<h3>{html.escape(text)}</h3>"
+
+
 def figure(content: str, caption: str) -> str:
     """A picture or chart with what it shows."""
     return f"<figure>{content}<figcaption>{html.escape(caption)}</figcaption></figure>"
+
+
+def abreast(*parts: str) -> str:
+    """Beside each other where there is room."""
+    return f'<div class="pair">{"".join(parts)}</div>'
+
+
+def cards(found: Iterable[tuple[str, str]]) -> str:
+    """Large numbers, each with what it is."""
+    shown = "".join(f'<div class="card"><b>{html.escape(a)}</b><span>{html.escape(b)}</span></div>' for a, b in found)
+    return f'<div class="cards">{shown}</div>'
+
+
+def details(summary: str, content: str) -> str:
+    """What only some want to read, behind a line that opens it."""
+    return f"<details><summary>{html.escape(summary)}</summary>{content}</details>"
 
 
 def facts(found: Mapping[str, Any]) -> str:

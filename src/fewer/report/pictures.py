@@ -14,12 +14,12 @@ from fewer.core.evaluate import predictor
 from fewer.core.nets import NetworkSet
 from fewer.core.seed import Stream
 from fewer.job import Trained
-from fewer.report.page import words
+from fewer.report.page import abreast, words
 from fewer.report.png import data_address, png
 
 __all__ = ["PICTURES", "acting", "digits", "rained", "served"]
 
-_SHOWN = 8
+_SHOWN, _PHONES = 8, 2
 
 
 def digits(run: Trained, attack: str) -> str:
@@ -34,36 +34,45 @@ def digits(run: Trained, attack: str) -> str:
     for name, images in (("clean", batch), ("attacked", attacked)):
         with torch.no_grad():
             answers = task.predict(nets, task.inputs(images), noise).argmax(-1)
-        for pixels, label, answer in zip(task.inputs(images), batch.label, answers):
-            shown.append(_image(pixels.numpy(), f"{name}: {int(answer)}" + ("" if answer == label else " (wrong)")))
-    caption = f"The first test images, then the same under {attack}; the network's answer is below each."
-    return words(caption) + f'<div class="digits">{"".join(shown)}</div>'
+        row = [
+            _image(pixels.numpy(), f"{name}: {int(answer)}", wrong=bool(answer != label))
+            for pixels, label, answer in zip(task.inputs(images), batch.label, answers)
+        ]
+        shown.append(f'<div class="digits">{"".join(row)}</div>')
+    caption = f"Test images, and below them their twins under {attack}; under each what the network says."
+    return words(caption) + "".join(shown)
 
 
-def _image(pixels: np.ndarray[tuple[int, ...], np.dtype[np.float32]], caption: str) -> str:
+def _image(pixels: np.ndarray[tuple[int, ...], np.dtype[np.float32]], caption: str, *, wrong: bool) -> str:
     levels = np.round(np.clip(pixels, 0, 1) * 255).astype(np.uint8)
     picture = levels[0] if levels.shape[0] == 1 else levels.transpose(1, 2, 0)
+    text, kind = (f"{caption}, wrong", ' class="wrong"') if wrong else (caption, "")
     return (
-        f'<figure><img width="70" height="70" alt="{caption}" src="{data_address(png(picture))}">'
-        f"<figcaption>{caption}</figcaption></figure>"
+        f'<figure{kind}><img class="pixels" alt="{text}" src="{data_address(png(picture))}">'
+        f"<figcaption>{text}</figcaption></figure>"
     )
 
 
 def served(run: Trained, attack: str) -> str:
-    """A phone on the map, its candidates, who the network lets serve it and who should."""
-    from fewer.tasks.cellfree.picture import draw
+    """Two phones on the map: the cluster of their master, who the network lets serve them and who should."""
+    from fewer.report.maps import LEGEND, map_of
     from fewer.tasks.cellfree.task import CellFree
     from fewer.tasks.cellfree.trained import Predicting
 
     task = run.task
     assert isinstance(task, CellFree)
-    phones = task.world.survey(1, part="test")
-    chosen = Predicting(task, predictor(task, run.modules)).select(int(phones.master[0]), phones.rsrp_db[0])
-    with tempfile.TemporaryDirectory() as folder:
-        draw(f"{folder}/map.png", task.world, phones.phones[0], chosen)
-        picture = Path(folder, "map.png").read_bytes()
-    caption = "Lines lead to the access points that the network chose from its few measurements."
-    return f'<figure><img alt="{caption}" src="{data_address(picture)}"><figcaption>{caption}</figcaption></figure>'
+    phones = task.world.survey(_PHONES, part="test")
+    selector = Predicting(task, predictor(task, run.modules))
+    maps = [
+        f"<figure>{map_of(task.world, phones.phones[n], selector.select(int(phones.master[n]), phones.rsrp_db[n]))}"
+        "</figure>"
+        for n in range(_PHONES)
+    ]
+    caption = (
+        f"Two phones of the test split. Lines lead to the access points that the network chose from "
+        f"{task.settings.measured} reports; the darker the ground, the better the master is heard there."
+    )
+    return words(caption) + LEGEND + abreast(*maps)
 
 
 def acting(run: Trained, attack: str) -> str:
@@ -86,7 +95,7 @@ def acting(run: Trained, attack: str) -> str:
         return words(WHY_NOT)
     caption = f"The policy at work in {task.world.gymnasium}, at its own pace."
     address = data_address(picture)
-    return f'<figure><img alt="{caption}" src="{address}"><figcaption>{caption}</figcaption></figure>'
+    return f'<figure><img width="320" alt="{caption}" src="{address}"><figcaption>{caption}</figcaption></figure>'
 
 
 def rained(run: Trained, attack: str) -> str:
@@ -116,7 +125,8 @@ def rained(run: Trained, attack: str) -> str:
         "Eight hours: hits are blue, false alarms orange, misses red; grey is out of the radars' sight.",
     )
     return "".join(
-        f'<figure><img alt="{caption}" src="{data_address(picture)}"><figcaption>{caption}</figcaption></figure>'
+        f'<figure><img class="plate" alt="{caption}" src="{data_address(picture)}">'
+        f"<figcaption>{caption}</figcaption></figure>"
         for caption, picture in zip(captions, [*shown, film(*fields)])
     )
 

@@ -1,0 +1,73 @@
+"""Quality against the budget of an attack: the figure that the task cares for most, on a part of the test split."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from fewer.attack.audit import Audit, attacked, robust
+from fewer.attack.threat import parse
+from fewer.core.abilities import Classifier
+from fewer.core.errors import UserError
+from fewer.core.evaluate import evaluate
+from fewer.core.nets import NetworkSet
+from fewer.core.task import Task
+from fewer.job import Trained
+from fewer.report.groups import Group, interval
+
+__all__ = ["attack_curve", "budgets", "quality_under", "shortened"]
+
+SHARES = (0.0, 0.25, 0.5, 1.0)  # of the budget asked for
+_EPISODES, _HORIZON, _WINDOWS = 4, 400, 12
+
+
+def budgets(attack: str) -> list[tuple[float, str]]:
+    """The attack at a few budgets from nothing to its own; those of several attacks in one text move together."""
+    found = []
+    for share in SHARES:
+        parts = []
+        for part in attack.split("+"):
+            name, _, rest = part.partition(":")
+            budget, comma, options = rest.partition(",")
+            parts.append(f"{name}:{share * float(budget):.6g}{comma}{options}")
+        found.append((share * max(threat.budget for threat in parse(attack)), "+".join(parts)))
+    return found
+
+
+def shortened(task: Task[Any], limit: int) -> Task[Any]:
+    """The task with less to count, where attacking all of it would take minutes; the same for every run."""
+    settings: Any = getattr(task, "settings", None)
+    kind = type(task).__name__
+    if kind == "Control" and settings.rolls_out:
+        horizon = min(settings.horizon or _HORIZON, _HORIZON)
+        fewer = dataclasses.replace(settings, episodes=min(settings.episodes, _EPISODES), horizon=horizon)
+        return type(task)(fewer, logs=task.logs)  # type: ignore[call-arg,attr-defined]
+    if kind == "CellFree":
+        fewer = dataclasses.replace(settings, test_phones=min(settings.test_phones, limit))
+        return type(task)(fewer, world=task.world, survey=task.survey("train"))  # type: ignore[call-arg,attr-defined]
+    if kind == "Nowcast" and not settings.data and settings.test_windows > _WINDOWS:
+        return type(task)(dataclasses.replace(settings, test_windows=_WINDOWS))  # type: ignore[call-arg]
+    return task
+
+
+def quality_under(run: Trained, task: Task[Any], attack: str, limit: int) -> float:
+    """The first figure of the task when every input is attacked; classifiers count `limit` images."""
+    nets, seed = NetworkSet(run.modules, training=False), run.job.seeds[0]
+    if isinstance(task, Classifier) and next(iter(run.figures), "") == "accuracy":
+        return robust(task, nets, attack, Audit(limit=limit, seed=seed)).robust
+    return next(iter(evaluate(task, attacked(task, nets, attack, seed=seed)).values()))
+
+
+def attack_curve(groups: Sequence[Group], attack: str, limit: int) -> dict[str, list[tuple[float, float, float]]]:
+    """Per group (budget, mean, half an interval)."""
+    if limit < 1:
+        raise UserError(f"--limit {limit}", "at least one sample")
+    task = shortened(groups[0].first.task, limit)
+    return {
+        group.name: [
+            (budget, *interval([quality_under(run, task, text, limit) for run in group.runs]))
+            for budget, text in budgets(attack)
+        ]
+        for group in groups
+    }

@@ -1,0 +1,182 @@
+"""The chapter of one task: from what was trained to the picture that its users think in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from fewer.core.abilities import Attackable
+from fewer.report.attacks import attack_curve
+from fewer.report.chart import bars, curves
+from fewer.report.groups import Group, Interval, spelled
+from fewer.report.layers import keeps, losses
+from fewer.report.meaning import figure_of, in_words, meaning_of, shown
+from fewer.report.page import abreast, cards, details, figure, heading, table, words
+from fewer.report.pictures import PICTURES
+from fewer.report.sizes import KINDS, Sizes, sizes_of
+
+__all__ = ["chapter"]
+
+
+def chapter(task: str, groups: Sequence[Group], attacks: Sequence[str], limit: int) -> list[str]:
+    """Parts of the section, in the order in which one asks."""
+    sizes = {group.name: sizes_of(group.first) for group in groups}
+    return [
+        words(meaning_of(task).lead),
+        _cards(groups, sizes),
+        *_trained(groups),
+        *_quality(task, groups),
+        *_learning(groups),
+        *_left(groups),
+        *_attacked(task, groups, attacks, limit),
+        *_sized(groups, sizes),
+        *_pictures(task, groups, attacks),
+    ]
+
+
+def _leading(group: Group) -> str:
+    return next(iter(group.first.figures), "")
+
+
+def _figure(found: Interval, name: str) -> str:
+    return spelled(found, lambda value: shown(value, figure_of(name)[2]))
+
+
+def _cards(groups: Sequence[Group], sizes: dict[str, Sizes]) -> str:
+    """Of the run with the fewest weights: what is left, how well it does, how small and fast it is."""
+    least = min(groups, key=lambda group: group.kept)
+    found, name = [], _leading(least)
+    if least.kept < least.weights:
+        share = 100 * least.kept / least.weights
+        found.append((f"{share:.3g} %", f"of the weights kept in {least.name}: {least.kept:,} of {least.weights:,}"))
+    if name:
+        found.append((shown(least.figure(name)[0], figure_of(name)[2]), f"{figure_of(name)[0]} of {least.name}"))
+    size = sizes[least.name]
+    if math.isfinite(size.smaller):
+        found.append((f"{size.smaller:.3g}x", f"smaller as a pack, lossless: {size.packed['float32']:,} bytes"))
+    if math.isfinite(size.faster):
+        found.append((f"{size.faster:.3g}x", "as fast as torch for one sample, through the pack"))
+    return cards(found)
+
+
+def _trained(groups: Sequence[Group]) -> list[str]:
+    rows = []
+    for group in groups:
+        seeds = f" {len(group.runs)} seeds." if len(group.runs) > 1 else ""
+        rows.append([group.name, in_words(group.job) + seeds])
+    return [heading("What was trained"), table(["run", "settings"], rows, prose=True)]
+
+
+def _quality(task: str, groups: Sequence[Group]) -> list[str]:
+    names = list(dict.fromkeys(name for group in groups for name in group.first.figures))
+    wanted = [name for name in meaning_of(task).figures if name in names] or names[:4]
+    rows = [[g.name, f"{g.kept:,}", *[_figure(g.figure(name), name) for name in wanted]] for g in groups]
+    told = "; ".join(f"{figure_of(name)[0]} is {figure_of(name)[1]}" for name in wanted if figure_of(name)[1])
+    every = table(
+        ["figure", *[g.name for g in groups]], [[n, *[_figure(g.figure(n), n) for g in groups]] for n in names]
+    )
+    parts = [
+        heading("How well it went"),
+        table(["run", "weights", *[figure_of(name)[0] for name in wanted]], rows),
+        f'<p class="soft">{told[:1].upper() + told[1:]}.</p>' if told else "",
+        details("every figure", every) if len(names) > len(wanted) else "",
+    ]
+    if len({round(group.sparsity, 4) for group in groups}) > 1:
+        parts.append(_against_sparsity(groups, names[0]))
+    return parts
+
+
+def _against_sparsity(groups: Sequence[Group], name: str) -> str:
+    """A line a recipe; the dense network, where there is one, begins each."""
+    label, _, share = figure_of(name)
+    dense = [group for group in groups if group.kept == group.weights and not group.job.harden]
+    series: dict[str, list[tuple[float, ...]]] = {}
+    for group in sorted(groups, key=lambda g: g.sparsity):
+        if group.kept == group.weights:
+            recipe = "dense, hardened" if group.job.harden else "dense"
+        else:
+            prune = group.job.prune
+            recipe = f"{prune.method} {prune.when}" if prune else "pruned before"
+            recipe += f", {group.job.harden.split(':')[0]}-hardened" if group.job.harden else ""
+            if recipe not in series and dense and not group.job.harden:
+                series[recipe] = [(0.0, *dense[0].figure(name))]
+        series.setdefault(recipe, []).append((100 * group.sparsity, *group.figure(name)))
+    chart = curves(series, "weights removed, in percent", label, percent=share, marks=True)
+    several = any(len(group.runs) > 1 for group in groups)
+    bands = " Bands are 95 % confidence intervals over seeds." if several else " One seed a point: no intervals."
+    return figure(chart, f"Quality against sparsity.{bands}")
+
+
+def _learning(groups: Sequence[Group]) -> list[str]:
+    parts = [heading("Learning")]
+    by_network = losses(groups)
+    charts = [
+        figure(curves(series, "step", f"loss of {network}"), f"Training loss of {network}, mean of each interval.")
+        for network, series in by_network.items()
+    ]
+    return [*parts, abreast(*charts)] if charts else []
+
+
+def _left(groups: Sequence[Group]) -> list[str]:
+    pruned = [group for group in groups if group.first.mask]
+    if not pruned:
+        return []
+    parts = [
+        figure(bars(keeps(group.first), "%", most=100.0), f"{group.name}: share of the weights kept, layer by layer.")
+        for group in pruned
+    ]
+    note = "Layers with short bars had weights to spare; a long bar is a layer that the criterion would not do without."
+    return [heading("What is left of the weights"), words(note), abreast(*parts)]
+
+
+def _attacked(task: str, groups: Sequence[Group], attacks: Sequence[str], limit: int) -> list[str]:
+    meaning = meaning_of(task)
+    wanted = list(attacks) or ([meaning.attack] if meaning.attack else [])
+    if not wanted or wanted == ["none"] or not all(isinstance(group.first.task, Attackable) for group in groups):
+        return []
+    label, _, share = figure_of(_leading(groups[0]))
+    parts = []
+    for attack in wanted:
+        found = attack_curve(groups, attack, limit)
+        chart = curves(found, meaning.unit, f"{label} under attack", percent=share, marks=True)
+        budgets = [f"{point[0]:g}" for point in next(iter(found.values()))]
+        rows = [[name, *[_figure((p[1], p[2]), _leading(groups[0])) for p in line]] for name, line in found.items()]
+        parts.append(figure(chart, f"{label} against the budget of {attack}."))
+        parts.append(
+            figure(table(["budget", *budgets], rows), "The same in numbers; the first column is not attacked.")
+        )
+    return [heading("Under attack"), words(meaning.adversary), abreast(*parts)]
+
+
+def _sized(groups: Sequence[Group], sizes: dict[str, Sizes]) -> list[str]:
+    rows = []
+    for group in groups:
+        size = sizes[group.name]
+        packed = [f"{size.packed[kind]:,}" if kind in size.packed else "-" for kind in KINDS]
+        ratio = f"{size.smaller:.3g}x" if math.isfinite(size.smaller) else "-"
+        speed = [f"{value:,.3g}" if value < 1000 else f"{value:,.0f}" for value in (size.torch_us, size.pack_us)]
+        rows.append([group.name, size.dense, *packed, ratio, *speed])
+    least = min(groups, key=lambda group: group.kept)
+    small = {"dense float32": sizes[least.name].dense / 1024}
+    small |= {f"pack, {kind}": size / 1024 for kind, size in sizes[least.name].packed.items()}
+    notes = [f"{name} as {size.why}" for name, size in sizes.items() if size.why]
+    columns = ["run", "dense bytes", *[f"pack, {kind}" for kind in KINDS], "smaller", "torch us", "pack us"]
+    return [
+        heading("Size and speed"),
+        table(columns, rows),
+        *[words(note) for note in notes],
+        figure(bars(small, "KiB"), f"{least.name}: bytes of the weights in torch, and of the whole pack."),
+    ]
+
+
+def _pictures(task: str, groups: Sequence[Group], attacks: Sequence[str]) -> list[str]:
+    """Of the densest and of the sparsest run: what pruning changed is what lies between them."""
+    if task not in PICTURES:
+        return []
+    attack = next((a for a in attacks if a != "none"), "") or meaning_of(task).attack
+    ends = list(dict.fromkeys([max(groups, key=lambda g: g.kept).name, min(groups, key=lambda g: g.kept).name]))
+    parts = []
+    for group in groups:
+        if group.name in ends:
+            parts += [heading(f"Seen: {group.name}"), PICTURES[task](group.first, attack)]
+    return parts

@@ -1,0 +1,92 @@
+"""Runs that differ in their seed alone belong together: their mean, and how far it can be trusted."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fewer.core.mask import dense, kept
+from fewer.job import Job, Trained
+
+__all__ = ["Group", "Interval", "grouped", "interval", "run_name", "spelled"]
+
+Interval = tuple[float, float]  # a mean, and half the width of its 95 % confidence interval, NaN where unknown
+# Student's t for 95 %, by degrees of freedom; beyond the table the normal distribution is near enough
+_STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
+
+
+def run_name(run: Trained) -> str:
+    """A run's folder name, with its parent where it is one of several seeds."""
+    return f"{run.path.parent.name}/{run.path.name}" if run.path.name.startswith("seed-") else run.path.name
+
+
+def interval(values: Sequence[float]) -> Interval:
+    """Over seeds; one value has no interval, so none is claimed."""
+    if len(values) < 2:
+        return (values[0] if values else float("nan")), float("nan")
+    freedom = len(values) - 1
+    t = _STUDENT[freedom - 1] if freedom <= len(_STUDENT) else 1.96
+    return statistics.fmean(values), t * statistics.stdev(values) / len(values) ** 0.5
+
+
+def spelled(found: Interval, show: Callable[[float], str]) -> str:
+    """A mean with its interval, or alone."""
+    mean, half = found
+    if mean != mean:
+        return "-"
+    return show(mean) if half != half else f"{show(mean)} ± {show(half)}"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs of one job under several seeds; most often just one."""
+
+    name: str
+    runs: tuple[Trained, ...]
+
+    @property
+    def first(self) -> Trained:
+        """The one that is shown where one is enough."""
+        return self.runs[0]
+
+    @property
+    def job(self) -> Job:
+        return self.first.job
+
+    @property
+    def weights(self) -> int:
+        """Those that pruning may touch."""
+        return kept(dense(self.first.modules))
+
+    @property
+    def kept(self) -> int:
+        """Of them, what is left."""
+        return kept(self.first.mask) if self.first.mask else self.weights
+
+    @property
+    def sparsity(self) -> float:
+        """Share of the weights that is gone."""
+        return 1.0 - self.kept / max(self.weights, 1)
+
+    def figure(self, name: str) -> Interval:
+        """A figure over the seeds."""
+        return interval([run.figures[name] for run in self.runs if name in run.figures])
+
+
+def grouped(runs: Sequence[Trained]) -> list[Group]:
+    """In the order given, each with its own name."""
+    by_job: dict[Job, list[Trained]] = {}
+    for run in runs:
+        by_job.setdefault(dataclasses.replace(run.job, seeds=(0,)), []).append(run)
+    found: list[Group] = []
+    for members in by_job.values():
+        path = members[0].path
+        seeds = path.name.startswith("seed-")
+        name = path.parent.name if seeds else path.name
+        if len(members) == 1 and seeds:
+            name = run_name(members[0])
+        taken = [group.name for group in found]
+        found.append(Group(name if name not in taken else f"{path.parent.name}/{path.name}", tuple(members)))
+    return found
