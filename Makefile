@@ -3,7 +3,7 @@
 PYTHON ?= python3
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help install demo test check bench clean
+.PHONY: help install demo test check bench docs clean
 
 help:
 	@echo "install  everything, pinned, into .venv"
@@ -11,6 +11,7 @@ help:
 	@echo "test     all tests"
 	@echo "check    style and types"
 	@echo "bench    speed and size against other tools, as ratios"
+	@echo "docs     the documentation as HTML, into build/site"
 	@echo "clean    remove what the other targets made"
 
 install: .venv/installed
@@ -37,6 +38,9 @@ check: install
 
 bench: install
 	.venv/bin/fewer bench
+
+docs: install
+	.venv/bin/mkdocs build --strict
 
 clean:
 	rm -rf .venv build demo dist src/*.egg-info src/fewer/sparse/*.so

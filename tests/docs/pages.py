@@ -20,7 +20,8 @@ _BLOCK = re.compile(r"^<!-- data: (?P<data>\w+) -->|^```(?P<kind>[^\n]+)\n(?P<te
 _SMALL: dict[str, list[str]] = {
     "vision": ["--steps", "12", "--batch", "8", "--set", "network=cnn0"],
     "cellfree": ["--steps", "12", "--set", "train_phones=150", "--set", "test_phones=80", "--set", "pixel_m=20"],
-    "control": ["--steps", "12", "--batch", "16", "--set", "fqe_steps=20", "--set", "episodes=1", "--set", "horizon=20"],
+    "control": ["--steps", "12", "--batch", "16", "--set", "fqe_steps=20", "--set", "episodes=1", "--set",
+                "horizon=20"],
     "nowcast": ["--steps", "3", "--batch", "2", "--set", "width=4"],
 }  # fmt: skip
 

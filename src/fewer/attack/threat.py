@@ -104,7 +104,11 @@ def suite(budget: float, *, norm: float = math.inf, queries: int = 5000) -> tupl
 
 
 def parse(text: str) -> tuple[Threat, ...]:
-    """Attacks of a text such as `pgd:0.3`, `pgd:0.3,steps=100,restarts=10,norm=2`, `suite:0.3`; several with `+`."""
+    """Attacks of a text such as `pgd:0.3`, `pgd:0.3,steps=100,restarts=10,norm=2`, `suite:0.3`; several with `+`.
+
+    >>> [threat.title for threat in parse("fgsm:0.1+pgd:0.3,steps=100,restarts=10,step=0.01")]
+    ['FGSM, L-inf 0.1', 'PGD-100 x 10, L-inf 0.3, step 0.01']
+    """
     threats: list[Threat] = []
     for part in text.split("+"):
         name, budget, options = split_text(part, OPTIONS, "pgd:0.3 or suite:0.3")

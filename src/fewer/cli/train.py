@@ -128,7 +128,11 @@ def _pairs(text: str, first: str) -> list[str]:
 
 
 def seeds_of(text: str) -> tuple[int, ...]:
-    """Whole numbers from `0-4` or `0,3,7`."""
+    """Whole numbers from `0-4` or `0,3,7`.
+
+    >>> seeds_of("0-2,7")
+    (0, 1, 2, 7)
+    """
     found: list[int] = []
     try:
         for part in text.split(","):

@@ -36,7 +36,11 @@ def total(mask: Mask) -> int:
 
 
 def density(mask: Mask) -> float:
-    """The share kept."""
+    """The share kept.
+
+    >>> density({"net": {"0.weight": torch.tensor([[True, False], [False, False]])}})
+    0.25
+    """
     return kept(mask) / max(total(mask), 1)
 
 

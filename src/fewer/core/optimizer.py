@@ -62,7 +62,11 @@ def start(settings: Optimizer, weights: Tensor) -> State:
 
 
 def learning_rate(settings: Optimizer, step: Tensor, total: int) -> Tensor:
-    """The rate at a step counted from 0, as a tensor, so that a captured graph follows the schedule."""
+    """The rate at a step counted from 0, as a tensor, so that a captured graph follows the schedule.
+
+    >>> [round(float(learning_rate(Optimizer(lr=1.0, warmup=4), torch.tensor(step), 100)), 2) for step in (0, 1, 3, 9)]
+    [0.25, 0.5, 1.0, 1.0]
+    """
     position = step.to(torch.float64)
     rate = torch.full_like(position, settings.lr)
     if settings.warmup:

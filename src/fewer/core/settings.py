@@ -17,7 +17,13 @@ T = TypeVar("T")
 
 
 def nearest(word: str, words: Sequence[str]) -> str:
-    """ "did you mean ...?" if something is close, else what there is."""
+    """ "did you mean ...?" if something is close, else what there is.
+
+    >>> nearest("visoin", ["vision", "control"])
+    "did you mean 'vision'?"
+    >>> nearest("x", ["vision", "control"])
+    'there are vision, control'
+    """
     close = difflib.get_close_matches(word, words, 1)
     return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(words)}"
 

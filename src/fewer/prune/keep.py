@@ -26,6 +26,9 @@ def keep(
     Scope `global` ranks all networks together, `network` each by itself, `layer` each layer at the same density, `erk`
     at densities that favour small layers. Weights in `reserved` are kept first, within the same count; of the others
     only those in `within` are kept, so that there are fewer where it leaves fewer.
+
+    >>> keep({"net": {"weight": torch.tensor([[3.0, 1.0], [1.0, 1.0]])}}, 0.5)["net"]["weight"].tolist()
+    [[True, True], [False, False]]
     """
     if not 0 <= sparsity < 1:
         raise UserError(f"sparsity {sparsity}", "at least 0 and below 1", "0.95 removes 95 % of the weights")

@@ -11,7 +11,11 @@ __all__ = ["names", "path"]
 
 
 def names() -> list[str]:
-    """What there is."""
+    """What there is.
+
+    >>> "digits-3116" in names()
+    True
+    """
     return sorted(file.stem for file in Path(__file__).parent.glob("*.pack"))
 
 

@@ -1,0 +1,72 @@
+"""The documentation builds without a complaint, asks nobody else for anything, and leaves no method out."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.docs.pages import DOCS, ROOT
+
+from fewer.attack.recipe import KINDS
+from fewer.attack.threat import OPTIONS
+from fewer.cli import VERBS, parser
+from fewer.core.registry import TASKS
+from fewer.ensemble.combine import HOW
+from fewer.prune.pruning import CRITERIA
+
+METHODS = (DOCS / "methods.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("site")
+    words = [sys.executable, "-W", "ignore", "-m", "mkdocs", "build", "--strict", "-q", "-f", str(ROOT / "mkdocs.yml")]
+    done = subprocess.run([*words, "-d", str(out)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return out
+
+
+def test_every_page_is_built_and_no_link_is_broken(site: Path) -> None:
+    pages = {path.relative_to(DOCS).with_suffix(".html") for path in DOCS.rglob("*.md")}
+    assert all((site / page).is_file() for page in pages)  # --strict refuses broken links and pages left out
+
+
+def test_a_page_loads_nothing_from_elsewhere(site: Path) -> None:
+    for path in [*site.rglob("*.html"), *site.rglob("*.css")]:
+        text = path.read_text()
+        loaded = re.findall(r"""<(?:script|img|iframe|source)[^>]*\bsrc=["']?([^"' >]+)""", text)
+        loaded += re.findall(r"""<link[^>]*\bhref=["']?([^"' >]+)""", text)
+        loaded += re.findall(r"""url\(["']?([^"')]+)""", text) + re.findall(r"""@import\s+["']([^"']+)""", text)
+        assert loaded or path.suffix == ".css"
+        assert not [place for place in loaded if re.match(r"(https?:)?//", place)], path
+
+
+@pytest.mark.parametrize("name", sorted({*CRITERIA, *OPTIONS, *KINDS, *HOW, "set", "rigl", "gradual", "rounds"}))
+def test_every_method_is_explained(name: str) -> None:
+    assert re.search(rf"[`:,= ]{re.escape(name)}\b", METHODS), name
+
+
+def test_every_section_on_a_method_says_when_it_fails() -> None:
+    chapters = ("# Methods", "Which weights are kept", "When they are removed", "Attacks", "The suite")
+    parts = [part for part in re.split(r"^#{2,3} ", METHODS, flags=re.M) if not part.startswith(chapters)]
+    assert len(parts) >= 17
+    assert [part.split("\n")[0] for part in parts if "**Fails**" not in part and "| fails |" not in part] == []
+
+
+def test_every_task_has_a_tutorial() -> None:
+    assert {path.stem for path in (DOCS / "tutorials").glob("*.md")} == {*TASKS, "own"}
+
+
+def test_every_verb_named_in_prose_exists_with_its_options() -> None:
+    known = {verb: {o for a in part._actions for o in a.option_strings} for verb, part in parser().verbs.items()}
+    for page in DOCS.rglob("*.md"):
+        prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)
+        for line in re.findall(r"`fewer ([^`]+)`", prose):
+            verb, *words = line.split()
+            if verb == "VERB":
+                continue
+            assert verb in VERBS, f"{page.name}: fewer {line}"
+            assert {word for word in words if word.startswith("--")} <= known[verb] | {"--out"}, f"{page.name}: {line}"
