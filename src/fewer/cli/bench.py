@@ -1,4 +1,4 @@
-"""`fewer bench`: ratios of one run."""
+"""`fewer bench`: ratios of one run, one bench by name or all of them as one table."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ BENCHES = {
     "attack": "robust accuracy against foolbox",
     "sparse": "packs: latency, throughput, size",
     "sparse_training": "training on kept weights alone",
+    "rivals": "training against torch.nn.utils.prune, the graph network against PyTorch Geometric",
     "control": "80 BCQ agents in lock-step against one by one",
     "nowcast": "Swin-UNETR training against MONAI",
     "nowcast_loader": "windows a second from the packed cache",
@@ -24,29 +25,48 @@ BENCHES = {
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
-    parser.add_argument("name", nargs="?", help=f"one of {', '.join(BENCHES)}; all if left out")
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, noisier")
+    parser.add_argument("name", nargs="?", help=f"one of {', '.join(BENCHES)}; left out: all, quickly, in one table")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, noisier; what all of them do anyway")
+    parser.add_argument("--full", action="store_true", help="all of them with as many rounds as each has by itself")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("-o", "--out", metavar="FOLDER", help="write bench.json and bench.html there")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """A table a bench."""
-    import dataclasses
-    import importlib
+    """A table, and files where asked for."""
+    from pathlib import Path
 
     import torch
 
-    from fewer.bench.row import table
+    from fewer.bench.overview import ELSEWHERE, Line, head, line_text, measure, write
     from fewer.cli.show import say
 
     torch.set_num_threads(arguments.threads)
     if arguments.name and arguments.name not in BENCHES:
         raise UserError(f"bench {arguments.name!r}", "a bench", nearest(arguments.name, list(BENCHES)))
-    found = {}
-    for name in [arguments.name] if arguments.name else BENCHES:
-        rows = importlib.import_module(f"fewer.bench.{name}").run(quick=arguments.quick)
-        found[name] = [dataclasses.asdict(row) for row in rows]
+    names = [arguments.name] if arguments.name else list(BENCHES)
+    quick = arguments.quick or not (arguments.name or arguments.full)
+    if not arguments.json:
+        print(head(), flush=True)
+    lines: list[Line] = []
+    for name in [*names, *([] if arguments.name else ELSEWHERE)]:
+        if name in ELSEWHERE:
+            found = [Line(name, why=f"not run: {ELSEWHERE[name]}")]
+        else:
+            found = measure(name, quick=quick, strict=arguments.name is not None)
+        lines += found
         if not arguments.json:
-            print(f"{name}: {BENCHES[name]}\n{table(rows)}\n", flush=True)
+            print("\n".join(map(line_text, found)), flush=True)
+    if arguments.out:
+        command = " ".join(["fewer bench", *names[: bool(arguments.name)], *["--quick"][:quick]])
+        written = write(Path(arguments.out), lines, command)
+        if not arguments.json:
+            print("\n".join(str(path) for path in written))
     if arguments.json:
-        say(found, True)
+        say(
+            {
+                name: [line.as_dict() for line in lines if line.bench == name]
+                for name in dict.fromkeys(line.bench for line in lines)
+            },
+            True,
+        )

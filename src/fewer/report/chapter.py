@@ -6,9 +6,11 @@ import math
 from collections.abc import Sequence
 
 from fewer.core.abilities import Attackable
-from fewer.report.attacks import attack_curve
+from fewer.core.evaluate import evaluate, predictor
+from fewer.ensemble.combine import combine
+from fewer.report.attacks import attack_curve, shortened
 from fewer.report.chart import bars, curves
-from fewer.report.groups import Group, Interval, spelled
+from fewer.report.groups import Group, Interval, run_name, spelled
 from fewer.report.layers import keeps, losses
 from fewer.report.meaning import figure_of, in_words, meaning_of, shown
 from fewer.report.page import abreast, cards, details, figure, heading, table, words
@@ -27,8 +29,8 @@ def chapter(task: str, groups: Sequence[Group], attacks: Sequence[str], limit: i
         *_trained(groups),
         *_quality(task, groups),
         *_learning(groups),
-        *_left(groups),
         *_attacked(task, groups, attacks, limit),
+        *_voted(groups, limit),
         *_sized(groups, sizes),
         *_pictures(task, groups, attacks),
     ]
@@ -55,7 +57,7 @@ def _cards(groups: Sequence[Group], sizes: dict[str, Sizes]) -> str:
     if math.isfinite(size.smaller):
         found.append((f"{size.smaller:.3g}x", f"smaller as a pack, lossless: {size.packed['float32']:,} bytes"))
     if math.isfinite(size.faster):
-        found.append((f"{size.faster:.3g}x", "as fast as torch for one sample, through the pack"))
+        found.append((f"{size.faster:.3g}x", "the speed of torch for one sample, through the pack"))
     return cards(found)
 
 
@@ -71,19 +73,17 @@ def _quality(task: str, groups: Sequence[Group]) -> list[str]:
     names = list(dict.fromkeys(name for group in groups for name in group.first.figures))
     wanted = [name for name in meaning_of(task).figures if name in names] or names[:4]
     rows = [[g.name, f"{g.kept:,}", *[_figure(g.figure(name), name) for name in wanted]] for g in groups]
-    told = "; ".join(f"{figure_of(name)[0]} is {figure_of(name)[1]}" for name in wanted if figure_of(name)[1])
+    told = ". ".join(f"{figure_of(n)[0].capitalize()}: {figure_of(n)[1]}" for n in wanted if figure_of(n)[1])
     every = table(
         ["figure", *[g.name for g in groups]], [[n, *[_figure(g.figure(n), n) for g in groups]] for n in names]
     )
     parts = [
         heading("How well it went"),
         table(["run", "weights", *[figure_of(name)[0] for name in wanted]], rows),
-        f'<p class="soft">{told[:1].upper() + told[1:]}.</p>' if told else "",
+        f'<p class="soft">{told}.</p>' if told else "",
         details("every figure", every) if len(names) > len(wanted) else "",
     ]
-    if len({round(group.sparsity, 4) for group in groups}) > 1:
-        parts.append(_against_sparsity(groups, names[0]))
-    return parts
+    return [part for part in parts if part]
 
 
 def _against_sparsity(groups: Sequence[Group], name: str) -> str:
@@ -101,6 +101,8 @@ def _against_sparsity(groups: Sequence[Group], name: str) -> str:
             if recipe not in series and dense and not group.job.harden:
                 series[recipe] = [(0.0, *dense[0].figure(name))]
         series.setdefault(recipe, []).append((100 * group.sparsity, *group.figure(name)))
+    if len(series) > 1:  # it begins the other lines
+        series.pop("dense", None)
     chart = curves(series, "weights removed, in percent", label, percent=share, marks=True)
     several = any(len(group.runs) > 1 for group in groups)
     bands = " Bands are 95 % confidence intervals over seeds." if several else " One seed a point: no intervals."
@@ -108,25 +110,35 @@ def _against_sparsity(groups: Sequence[Group], name: str) -> str:
 
 
 def _learning(groups: Sequence[Group]) -> list[str]:
-    parts = [heading("Learning")]
-    by_network = losses(groups)
     charts = [
         figure(curves(series, "step", f"loss of {network}"), f"Training loss of {network}, mean of each interval.")
-        for network, series in by_network.items()
+        for network, series in losses(groups).items()
     ]
-    return [*parts, abreast(*charts)] if charts else []
-
-
-def _left(groups: Sequence[Group]) -> list[str]:
+    if len({round(group.sparsity, 4) for group in groups}) > 1:
+        charts.append(_against_sparsity(groups, _leading(groups[0])))
     pruned = [group for group in groups if group.first.mask]
-    if not pruned:
-        return []
-    parts = [
+    charts += [
         figure(bars(keeps(group.first), "%", most=100.0), f"{group.name}: share of the weights kept, layer by layer.")
         for group in pruned
     ]
-    note = "Layers with short bars had weights to spare; a long bar is a layer that the criterion would not do without."
-    return [heading("What is left of the weights"), words(note), abreast(*parts)]
+    note = "A layer with a short bar had weights to spare; a long bar is one that the criterion would not do without."
+    return [heading("Learning, and what is left of the weights"), words(note) if pruned else "", abreast(*charts)]
+
+
+def _voted(groups: Sequence[Group], limit: int) -> list[str]:
+    """Members that were made for the same data, alone and together; on a part of the test split, all on the same."""
+    members = [run for group in groups for run in group.runs if run.job.settings == groups[0].job.settings]
+    if len(members) < 2:
+        return []
+    task, name = shortened(members[0].task, limit), _leading(groups[0])
+    predicts = [predictor(task, run.modules, run.job.seeds[0]) for run in members]
+    found = {run_name(run): evaluate(task, one) for run, one in zip(members, predicts)}
+    found["mean of all"] = evaluate(task, combine(task, predicts, "mean"))
+    rows = [[who, shown(figures[name], figure_of(name)[2])] for who, figures in found.items()]
+    note = (
+        "Each network's answers, and the mean of them all as one answer: networks that err differently help each other."
+    )
+    return [heading("Voting"), words(note), table(["who", figure_of(name)[0]], rows)]
 
 
 def _attacked(task: str, groups: Sequence[Group], attacks: Sequence[str], limit: int) -> list[str]:

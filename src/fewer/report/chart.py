@@ -35,10 +35,10 @@ class _Axis:
     def _scaled(self, value: float) -> float:
         return math.log10(value) if self.logarithmic else value
 
-    def ticks(self, count: int = 5) -> list[float]:
+    def ticks(self, count: int = 6) -> list[float]:
         if self.logarithmic:
             first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
-            steps = (1, 2, 5) if last - first <= 2 else (1,)
+            steps = (1, 2, 5) if self.high / self.low < 300 else (1,)
             found = [m * 10.0**power for power in range(first, last + 1) for m in steps]
             return [tick for tick in found if self.low * 0.999 <= tick <= self.high * 1.001]
         return _round_numbers(self.low, self.high, count)

@@ -36,7 +36,7 @@ def spelled(found: Interval, show: Callable[[float], str]) -> str:
     mean, half = found
     if mean != mean:
         return "-"
-    return show(mean) if half != half else f"{show(mean)} ± {show(half)}"
+    return show(mean) if half != half else f"{show(mean)} ± {show(float(f'{half:.2g}'))}"
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,8 @@ class Page:
         """The whole file."""
         anchors = [f"{number}-{_anchor(head)}" for number, (head, _) in enumerate(self.sections, 1)]
         links = "".join(
-            f'<a href="#{anchor}">{html.escape(head)}</a>' for anchor, (head, _) in zip(anchors, self.sections)
+            f'<a href="#{anchor}">{html.escape(head.partition(":")[0])}</a>'
+            for anchor, (head, _) in zip(anchors, self.sections)
         )
         body = "".join(
             f'<section id="{anchor}"><h2>{html.escape(head)}</h2>{content}</section>'

@@ -20,6 +20,7 @@ from fewer.report.png import data_address, png
 __all__ = ["PICTURES", "acting", "digits", "rained", "served"]
 
 _SHOWN, _PHONES = 8, 2
+_LOOKED_AT, _TOGETHER = 200, 3  # phones that several access points serve say more
 
 
 def digits(run: Trained, attack: str) -> str:
@@ -61,16 +62,18 @@ def served(run: Trained, attack: str) -> str:
 
     task = run.task
     assert isinstance(task, CellFree)
-    phones = task.world.survey(_PHONES, part="test")
+    phones = task.world.survey(_LOOKED_AT, part="test")
+    shared = [int(n) for n in np.argsort(phones.serving < _TOGETHER, kind="stable")[:_PHONES]]
     selector = Predicting(task, predictor(task, run.modules))
     maps = [
         f"<figure>{map_of(task.world, phones.phones[n], selector.select(int(phones.master[n]), phones.rsrp_db[n]))}"
         "</figure>"
-        for n in range(_PHONES)
+        for n in shared
     ]
     caption = (
-        f"Two phones of the test split. Lines lead to the access points that the network chose from "
-        f"{task.settings.measured} reports; the darker the ground, the better the master is heard there."
+        f"The first phones of the test split that at least {_TOGETHER} access points should serve. Lines lead to those "
+        f"that the network chose from {task.settings.measured} reports; the darker the ground, the better the master "
+        "is heard there."
     )
     return words(caption) + LEGEND + abreast(*maps)
 

@@ -48,7 +48,7 @@ align-items:start}
 font-variant-numeric:tabular-nums;min-width:min(100%,20rem)}td,th{padding:.34rem .8rem;text-align:right;
 border-bottom:1px solid var(--rule);white-space:nowrap;vertical-align:top}td:first-child,th:first-child{text-align:left;
 padding-left:0}th{color:var(--soft);font-weight:600;font-size:.84rem}tbody tr:last-child td{border-bottom:0}
-.wide td:not(:first-child){text-align:left;white-space:normal}.wide td:first-child{font-weight:600}
+.wide th,.wide td:not(:first-child){text-align:left;white-space:normal}.wide td:first-child{font-weight:600}
 figure{margin:1rem 0;min-width:0}figcaption,.soft{color:var(--soft);font-size:.88rem;line-height:1.45}
 figcaption{margin-top:.3rem}
 svg{width:100%;height:auto;display:block;max-width:34rem;overflow:visible}
@@ -69,6 +69,7 @@ code{font:.88em ui-monospace,SFMono-Regular,Menlo,monospace;overflow-wrap:anywhe
 #theme{position:absolute;top:1.4rem;right:max(1.1rem,calc(50vw - 32rem));width:2.6rem;height:2.6rem;border-radius:50%;
 border:1px solid var(--rule);background:var(--card);color:var(--ink);font-size:1.1rem;cursor:pointer}
 footer{color:var(--soft);font-size:.86rem;padding-bottom:2rem}
+@media (max-width:560px){svg text{font-size:14px}.pair{gap:0}}
 @media print{#theme,nav{display:none}section{break-inside:avoid;border:0;padding:0}}
 @media (prefers-reduced-motion:reduce){html{scroll-behavior:auto}}
 """

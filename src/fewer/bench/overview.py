@@ -1,0 +1,128 @@
+"""All benches as one table: this project against what a user would pick instead, each as a ratio of one run."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fewer.bench.row import Row
+from fewer.core.errors import UserError
+from fewer.core.whole import write_whole
+
+__all__ = ["ELSEWHERE", "Line", "hardware", "head", "line_text", "measure", "write"]
+
+# what a user may pick instead and cannot be measured in the same run
+ELSEWHERE = {
+    "d3rlpy": "cannot be installed beside us, and publishes no updates a second to hold ours against (its issue 225)",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of a bench, or why there is none."""
+
+    bench: str
+    row: Row | None = None
+    why: str = ""
+    seconds: float = 0.0  # the whole bench took
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return dataclasses.asdict(self.row) if self.row is not None else {"what": self.bench, "why": self.why}
+
+
+def measure(name: str, *, quick: bool, strict: bool = False) -> list[Line]:
+    """A bench's rows; what it needs and is not here (CUDA, data, a library) is a row that says so, unless `strict`."""
+    begin = time.perf_counter()
+    try:
+        rows = importlib.import_module(f"fewer.bench.{name}").run(quick=quick)
+    except (UserError, ImportError) as error:
+        if strict:
+            raise
+        return [Line(name, why=f"not run: {error}")]
+    except Exception as error:  # a table of many does not end because one of them did
+        if strict:
+            raise
+        return [Line(name, why=f"failed: {type(error).__name__}: {error}")]
+    seconds = time.perf_counter() - begin
+    return [Line(name, row, seconds=seconds) for row in rows] or [Line(name, why="nothing to measure here")]
+
+
+def head() -> str:
+    """Of the table in plain text."""
+    titles = f"{'bench':<16} {'what':<66} {'ours':>10} {'theirs':>10} {'unit':<14}"
+    return f"{titles} {'ratio':>8} {'required':>8}  against"
+
+
+def line_text(line: Line) -> str:
+    """A line of the table in plain text."""
+    row = line.row
+    if row is None:
+        return f"{line.bench:<16} {line.why}"
+    required = "" if row.required is None else f"{row.required:.3g}x"
+    return (
+        f"{line.bench:<16} {row.what:<66} {row.ours:>10.4g} {row.theirs:>10.4g} {row.unit:<14} "
+        f"{row.ratio:>7.2f}x {required:>8}  {row.against}"
+    )
+
+
+def hardware() -> str:
+    """What this was measured on, in words."""
+    import torch
+
+    processor = platform.machine()
+    try:
+        for entry in Path("/proc/cpuinfo").read_text().splitlines():
+            if entry.startswith("model name"):
+                processor = entry.partition(":")[2].strip()
+                break
+    except OSError:
+        pass
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "no CUDA"
+    return f"{processor}, {device}, torch {torch.__version__.partition('+')[0]}, {torch.get_num_threads()} thread(s)"
+
+
+def write(folder: Path, lines: Sequence[Line], command: str) -> tuple[Path, Path]:
+    """bench.json as results/ has it, and bench.html with a chart of the ratios."""
+    from fewer.report.chart import ratios
+    from fewer.report.page import Page, figure, table, words
+
+    place = folder / "bench.json", folder / "bench.html"
+    where = hardware()
+    record = {
+        "title": "This project against what else there is, ratios of one run", "command": command,
+        "hardware_in_words": where, "rows": [{"bench": line.bench, **line.as_dict()} for line in lines],
+    }  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(place[0], (json.dumps(record, indent=1) + "\n").encode())
+    page = Page("fewer: measured against what else there is", f"{command}; {where}.")
+    page.add(
+        "Ratios",
+        words(
+            "How many times better ours is: faster, smaller, or more of what is asked. Both sides of a ratio were "
+            "measured in this run; the line is 1, where neither wins."
+        ),
+        figure(
+            ratios({f"{line.row.what}, {line.row.against}": line.row.ratio for line in lines if line.row}),
+            "Ratios on a logarithmic axis.",
+        ),
+    )
+    page.add("All rows", table(["bench", "what", "ours", "theirs", "unit", "ratio", "required", "against"],
+                               [_cells(line) for line in lines]))  # fmt: skip
+    write_whole(place[1], page.html().encode())
+    return place
+
+
+def _cells(line: Line) -> list[Any]:
+    row = line.row
+    if row is None:
+        return [line.bench, line.why, "", "", "", "", "", ""]
+    required = "" if row.required is None else f"{row.required:.3g}x"
+    return [line.bench, row.what, row.ours, row.theirs, row.unit, f"{row.ratio:.2f}x", required, row.against]
