@@ -93,14 +93,17 @@ class Place:
 
 
 def where(scale: str, out: Path, say: Say) -> Place:
-    """Quick: small networks and short episodes on a CPU. Full: the paper's networks, 100,000 updates, 20 episodes."""
+    """Quick: small networks and short episodes on a CPU. Full: the paper's networks, 100,000 updates, 20 episodes.
+
+    The learning rate falls to zero over the second half: last weights at a constant rate scatter.
+    """
     if scale == "quick":
         small = Settings(
             policy="both", transitions=4000, hidden=(128, 96), autoencoder_hidden=(128, 128), episodes=4, horizon=150
         )
         return Place(out, 400, small, say=say)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    return Place(out, 100_000, Settings(policy="both"), device, say=say)
+    return Place(out, 100_000, Settings(policy="both"), device, Optimizer(decay_from=0.5), say)
 
 
 def train_agents(
@@ -136,9 +139,9 @@ def _train(place: Place, environment: str, agents: Sequence[tuple[str, float, in
         if replica not in refused
         for event in events_for([None] * replica + [pruning], place.steps)
     ]
-    trained = time.monotonic()
+    trained, before = time.monotonic(), engine.count
     fit(engine, folder, events=events, loop=_loop(place, environment))
-    rate = len(agents) * place.steps / (time.monotonic() - trained)
+    rate = len(agents) * (place.steps - before) / (time.monotonic() - trained)
     place.say(f"{environment}: {rate:.0f} updates/s in all; judging")
     figures = evaluate_cohort(task, engine.state)
     for replica, (recipe, sparsity, seed) in enumerate(agents):

@@ -27,7 +27,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--recipes", default="dense,snip:0.95,random:0.95", help="such as dense,snip:0.95,snip:0.9")
     parser.add_argument("--seeds", default="0,1,2,3,4")
     parser.add_argument("--steps", type=int, help="updates; default: the scale's own")
-    parser.add_argument("--decay-from", type=float, default=1.0, help="share of the updates after which the rate falls")
+    parser.add_argument("--decay-from", type=float, default=0.5, help="share of the updates after which the rate falls")
     parser.add_argument("--out", default="runs/control-full", help="folder for the agents")
     parser.add_argument("--scale", default="full", choices=("quick", "full"))
     parser.add_argument("--save", action="store_true", help="keep the decoders' weights of seed 0 too")
