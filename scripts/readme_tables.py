@@ -1,4 +1,7 @@
-"""Write the README's "Measured" section from results/; with --check only say whether it is current."""
+"""Write RESULTS.md, and the README's "Measured" section, from results/; with --check only say whether they are current.
+
+RESULTS.md has every result with a `place`; the README, which stays short, has one of each family.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,10 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 BEGIN = "<!-- results: written by scripts/readme_tables.py from results/ -->"
 END = "<!-- /results -->"
+FAMILIES = ("vision", "control", "nowcast", "cellfree", "matrix", "transfer", "bench")
+SHOWN = {"vision": "vision-lightest"}  # where it is not the first of the family
+MOST = 8  # rows of a table in the README
+HEAD = "# Results\n\nEvery table names the command that made it and the machine; the files are in `results/`."
 
 
 def markdown(columns: list[str], rows: list[list[Any]]) -> str:
@@ -18,30 +25,45 @@ def markdown(columns: list[str], rows: list[list[Any]]) -> str:
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
 
 
-def section(path: Path) -> str:
+def section(path: Path, most: int | None = None) -> str:
     """One result: what it is, its table, where it comes from."""
     record = json.loads(path.read_text())
     shown = record.get("readme") or {"columns": record["columns"], "rows": record["rows"]}
+    rows = shown["rows"][:most]
     origin = f"`{record['command']}`; {record['hardware_in_words']}; `results/{path.name}`."
-    return f"**{record['title']}**\n\n{markdown(shown['columns'], shown['rows'])}\n\n{origin}"
+    if len(rows) < len(shown["rows"]):
+        origin += f" The first {len(rows)} of {len(shown['rows'])} rows."
+    return f"**{record['title']}**\n\n{markdown(shown['columns'], rows)}\n\n{origin}"
 
 
-def text() -> str:
-    """Every result that has words about its hardware, in the order of its `place`."""
+def placed() -> list[Path]:
+    """Every result that is to be shown, in the order of its `place`."""
     paths = sorted((ROOT / "results").glob("*.json"))
-    chosen = [(json.loads(p.read_text()).get("place", 0), p) for p in paths]
-    return "\n\n".join(section(path) for place, path in sorted(chosen) if place)
+    chosen = [(json.loads(path.read_text()).get("place", 0), path) for path in paths]
+    return [path for place, path in sorted(chosen) if place]
+
+
+def chosen() -> list[Path]:
+    """One of each family, for the README."""
+    found = []
+    for family in FAMILIES:
+        own = [path for path in placed() if path.stem.partition("-")[0] == family]
+        found += [path for path in own if path.stem == SHOWN.get(family)][:1] or own[:1]
+    return found
 
 
 def main() -> int:
-    """Rewrite the README, or say whether it is current."""
-    readme = ROOT / "README.md"
+    """Rewrite both files, or say whether they are current."""
+    readme, results = ROOT / "README.md", ROOT / "RESULTS.md"
     before = readme.read_text()
     head, rest = before.split(BEGIN, 1)
-    after = f"{head}{BEGIN}\n{text()}\n{END}{rest.split(END, 1)[1]}"
+    tables = "\n\n".join(section(path, MOST) for path in chosen())
+    after = f"{head}{BEGIN}\n{tables}\n{END}{rest.split(END, 1)[1]}"
+    whole = "\n\n".join([HEAD, *map(section, placed())]) + "\n"
     if "--check" in sys.argv:
-        return int(after != before)
+        return int(after != before or not results.exists() or results.read_text() != whole)
     readme.write_text(after)
+    results.write_text(whole)
     return 0
 
 
