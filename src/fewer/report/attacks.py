@@ -19,24 +19,27 @@ from fewer.report.groups import Group, interval
 __all__ = ["attack_curve", "budgets", "quality_under", "shortened"]
 
 SHARES = (0.0, 0.25, 0.5, 1.0)  # of the budget asked for
-_EPISODES, _HORIZON, _WINDOWS = 4, 400, 12
+_EPISODES, _HORIZON, _WINDOWS, _EXAMPLES = 4, 400, 12, 16
 
 
 def budgets(attack: str) -> list[tuple[float, str]]:
     """The attack at a few budgets from nothing to its own; those of several attacks in one text move together."""
-    found = []
+    found, most = [], max(threat.budget for threat in parse(attack))
     for share in SHARES:
         parts = []
         for part in attack.split("+"):
             name, _, rest = part.partition(":")
             budget, comma, options = rest.partition(",")
             parts.append(f"{name}:{share * float(budget):.6g}{comma}{options}")
-        found.append((share * max(threat.budget for threat in parse(attack)), "+".join(parts)))
+        found.append((share * most, "+".join(parts)))
     return found
 
 
 def shortened(task: Task[Any], limit: int) -> Task[Any]:
-    """The task with less to count, where attacking all of it would take minutes; the same for every run."""
+    """The task with less data, where attacking or making all of it would take minutes; the same for every run.
+
+    Predictions do not depend on how much there is.
+    """
     settings: Any = getattr(task, "settings", None)
     kind = type(task).__name__
     if kind == "Control" and settings.rolls_out:
@@ -46,8 +49,13 @@ def shortened(task: Task[Any], limit: int) -> Task[Any]:
     if kind == "CellFree":
         fewer = dataclasses.replace(settings, test_phones=min(settings.test_phones, limit))
         return type(task)(fewer, world=task.world, survey=task.survey("train"))  # type: ignore[call-arg,attr-defined]
-    if kind == "Nowcast" and not settings.data and settings.test_windows > _WINDOWS:
-        return type(task)(dataclasses.replace(settings, test_windows=_WINDOWS))  # type: ignore[call-arg]
+    if kind == "Nowcast" and not settings.data:  # weather is made anew, and window i is the same whatever the count
+        fewer = dataclasses.replace(
+            settings,
+            train_windows=min(settings.train_windows, _EXAMPLES),
+            test_windows=min(settings.test_windows, _WINDOWS),
+        )
+        return type(task)(fewer)  # type: ignore[call-arg]
     return task
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from fewer.core.folder import Folder
 from fewer.job import Trained
+from fewer.report.attacks import budgets
 from fewer.report.chapter import chapter
 from fewer.report.groups import grouped, run_name
 from fewer.report.meaning import meaning_of
@@ -21,6 +22,9 @@ def page_of(runs: Sequence[Trained], title: str, attacks: Sequence[str] = (), li
 
     The single word "none" leaves attacks out.
     """
+    for attack in attacks:
+        if attack != "none":
+            budgets(attack)  # a wrong one is refused before minutes are spent
     count = f"{len(runs)} run{'s' if len(runs) > 1 else ''}"
     page = Page(title, f"{count}; everything below was measured from their files, on this machine.")
     for task in dict.fromkeys(run.job.task for run in runs):

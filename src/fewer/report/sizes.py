@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
 import tempfile
 import time
@@ -17,12 +18,14 @@ from fewer.core.errors import UserError
 from fewer.core.evaluate import predictor
 from fewer.job import Trained
 from fewer.packing import pack_run
+from fewer.report.attacks import shortened
 from fewer.sparse import pack
 
 __all__ = ["KINDS", "Sizes", "sizes_of"]
 
 KINDS = ("float32", "float16", "int8")
 _SECONDS, _ROUNDS = 0.6, 40  # of timing, at most
+_CALIBRATION = 64  # training samples from which int8 chooses its steps
 
 
 @dataclass(frozen=True)
@@ -47,19 +50,33 @@ class Sizes:
 
 
 def sizes_of(run: Trained) -> Sizes:
-    """Pack it three ways and time the lossless one; a prediction that cannot be packed is one row that says so."""
+    """Pack it, round the pack, and time the lossless one; a prediction that cannot be packed is a row that says so."""
+    run = dataclasses.replace(run, task=shortened(run.task, _CALIBRATION))
     dense = sum(4 * p.numel() for name in _used(run) for p in run.modules[name].parameters())
     packed: dict[str, int] = {}
     why, times = "", (float("nan"), float("nan"))
     with tempfile.TemporaryDirectory() as folder:
-        for kind in KINDS:
-            try:
-                packed[kind] = pack_run(run, Path(folder) / kind, kind)
-            except UserError as error:
-                why = f"{kind}: {error}"
-        if "float32" in packed:
-            times = _timed(run, pack.load(Path(folder) / "float32"))
+        path = Path(folder) / "model.pack"
+        try:
+            packed["float32"] = pack_run(run, path)
+            exact = pack.load(path)
+            times = _timed(run, exact)
+            for kind in KINDS[1:]:
+                packed[kind] = _rounded(run, exact, path, kind)
+        except UserError as error:
+            why = f"a pack: {error}"
     return Sizes(dense, packed, *times, why)
+
+
+def _rounded(run: Trained, exact: pack.Pack, path: Path, kind: str) -> int:
+    """Bytes of the same pack with rounded values: the prediction is not traced again."""
+    data = run.task.data("train")
+    sample = run.task.inputs(data.take(torch.arange(min(_CALIBRATION, len(data))))) if kind == "int8" else None
+    programs = {name: network.program for name, network in exact.networks.items()}
+    given = None if sample is None else {name: [np.asarray(leaf) for leaf in _leaves(sample)] for name in programs}
+    return pack.write(
+        path, programs, exact.tensors(), masks=exact.masks, values=kind, settings=exact.settings, calibration=given
+    )
 
 
 def _used(run: Trained) -> list[str]:
@@ -82,8 +99,7 @@ def _timed(run: Trained, packed: pack.Pack) -> tuple[float, float]:
     """Microseconds of one sample by torch and by the pack, medians of calls taken in turns."""
     batch = run.task.data("train").take(torch.arange(1))
     predict, given = predictor(run.task, run.modules), run.task.inputs(batch)
-    leaves = [given] if isinstance(given, torch.Tensor) else _leaves(given)
-    arrays = [np.asarray(leaf) for leaf in leaves]
+    arrays = [np.asarray(leaf) for leaf in _leaves(given)]
     calls: tuple[Callable[[], object], ...] = (lambda: predict(batch), lambda: packed.predict(*arrays))
     for call in calls:
         call()
@@ -98,4 +114,6 @@ def _timed(run: Trained, packed: pack.Pack) -> tuple[float, float]:
 
 
 def _leaves(inputs: Any) -> list[Any]:
+    if isinstance(inputs, torch.Tensor):
+        return [inputs]
     return list(inputs.values()) if isinstance(inputs, dict) else list(inputs)

@@ -1,0 +1,61 @@
+"""All benches in one table: what cannot run says so, and the others go on."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fewer.bench import overview
+from fewer.bench.row import Row
+from fewer.cli import bench, main
+from fewer.core.errors import UserError
+
+IMPORT = importlib.import_module
+ROW = Row("packs", 2.0, 1.0, "1/s", 2.0, "torch", 1.5)
+
+
+def modules(name: str) -> Any:
+    def refuse(quick: bool) -> list[Row]:
+        raise UserError("no CUDA", "a GPU")
+
+    def fail(quick: bool) -> list[Row]:
+        raise ZeroDivisionError("division by zero")
+
+    runs = {"radar": refuse, "serve": fail}
+    if not name.startswith("fewer.bench."):
+        return IMPORT(name)
+    return SimpleNamespace(run=runs.get(name.rpartition(".")[2], lambda quick: [ROW]))
+
+
+@pytest.fixture(autouse=True)
+def quick_benches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overview.importlib, "import_module", modules)
+
+
+def test_all_of_them_are_one_table(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["bench", "-o", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:2] == ["bench", "what"]
+    firsts = [line.split()[0] for line in lines[1:-2]]
+    assert firsts == [*bench.BENCHES, *overview.ELSEWHERE]
+    assert any("not run: no CUDA" in line for line in lines) and any(
+        "failed: ZeroDivisionError" in line for line in lines
+    )
+    record = json.loads((tmp_path / "bench.json").read_text())
+    assert record["command"] == "fewer bench --quick" and record["hardware_in_words"]
+    assert record["rows"][0]["ratio"] == 2.0 and "<svg" in (tmp_path / "bench.html").read_text()
+
+
+def test_one_by_name_fails_as_it_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "radar"]) == 2
+    assert "no CUDA" in capsys.readouterr().err
+
+
+def test_programs_get_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "sparse", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["sparse"][0]["ratio"] == 2.0

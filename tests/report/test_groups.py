@@ -1,0 +1,60 @@
+"""Runs under several seeds are one line, with an interval that is Student's."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from scipy import stats
+from torch import nn
+
+from fewer.job import Job, Trained
+from fewer.prune.pruning import Pruning
+from fewer.report.groups import grouped, interval, spelled
+from fewer.report.meaning import in_words, meaning_of
+
+
+def trained(path: str, job: Job, **figures: float) -> Trained:
+    net = nn.Linear(4, 5)
+    mask = {"net": {"weight": torch.arange(20).view(5, 4) < 2}} if job.prune else {}
+    return Trained(Path(path), job, None, {"net": net}, mask, figures)  # type: ignore[arg-type]
+
+
+def test_the_interval_is_that_of_scipy() -> None:
+    values = [0.9, 0.92, 0.97, 0.91]
+    mean, half = interval(values)
+    low, high = stats.t.interval(0.95, 3, loc=sum(values) / 4, scale=stats.sem(values))
+    assert mean - half == pytest.approx(low, abs=1e-4) and mean + half == pytest.approx(high, abs=1e-4)
+
+
+def test_one_seed_claims_no_interval() -> None:
+    assert math.isnan(interval([1.0])[1]) and spelled(interval([1.0]), str) == "1.0"
+    assert spelled(interval([]), str) == "-"
+
+
+def test_seeds_of_one_job_are_one_group_and_other_jobs_their_own() -> None:
+    dense = [trained(f"runs/dense/seed-{n}", Job("vision", seeds=(n,)), accuracy=0.9 + n / 100) for n in range(3)]
+    pruned = trained("runs/snip", Job("vision", prune=Pruning("snip", 0.9)), accuracy=0.8)
+    first, second = grouped([*dense, pruned])
+    assert (first.name, len(first.runs), second.name) == ("dense", 3, "snip")
+    assert first.figure("accuracy")[0] == pytest.approx(0.91)
+    assert (first.sparsity, second.kept, second.sparsity) == (0.0, 2, pytest.approx(0.9))
+
+
+def test_groups_of_one_name_are_told_apart() -> None:
+    runs = [trained("a/run", Job("vision")), trained("b/run", Job("vision", ("network=mlp",)))]
+    assert [group.name for group in grouped(runs)] == ["run", "b/run"]
+
+
+def test_settings_are_told_in_words() -> None:
+    job = Job("vision", ("network=mlp",), prune=Pruning("snip", 0.95), harden="pgd:0.1")
+    told = in_words(job)
+    assert "network mlp" in told and "95 % of the weights were removed before the first step, chosen by SNIP" in told
+    assert "pgd:0.1" in told
+    assert "Nothing was pruned" in in_words(Job("vision"))
+
+
+def test_a_task_of_ones_own_is_described_too() -> None:
+    assert meaning_of("mine:Task").attack == "" and meaning_of("mine:Task").heading == "mine:Task"

@@ -1,0 +1,111 @@
+"""The whole page of real runs: complete, offline, on a phone, light and dark."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fewer.cli import main
+from fewer.core.engine import Training
+from fewer.job import Job, load
+from fewer.prune.pruning import Pruning
+from fewer.report.attacks import budgets
+from fewer.report.sizes import sizes_of
+
+CHROMIUM = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    settings = ("network=mlp", "classes=3,7")
+    short = Training(steps=30, batch=64)
+    Job("vision", settings, short, seeds=(0, 1)).run(folder / "dense")
+    Job("vision", settings, short, prune=Pruning("snip", 0.9)).run(folder / "snip90")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def report(runs: Path) -> Path:
+    place = runs / "report.html"
+    words = ["report", str(runs / "dense"), str(runs / "snip90"), "--attack", "fgsm:0.2", "--limit", "50"]
+    assert main([*words, "-o", str(place)]) == 0
+    return place
+
+
+def test_the_page_has_every_part_and_fetches_nothing(report: Path) -> None:
+    text = report.read_text()
+    for part in ("What was trained", "How well it went", "Learning", "Under attack", "Voting", "Size and speed",
+                 "Seen: dense", "Seen: snip90", "How to read this", "Where the numbers come from"):  # fmt: skip
+        assert part in text, part
+    fetched = re.findall(r'(?:src|href)="(?!data:|#)([^"]*)"', text) + re.findall(r"url\(([^)]*)\)|@import", text)
+    assert fetched == []
+    assert "±" in text and "Quality against sparsity" in text and "fgsm:0.2" in text
+
+
+def test_figures_on_the_page_are_those_of_the_runs(runs: Path, report: Path) -> None:
+    found = json.loads((runs / "snip90" / "metrics.json").read_text())
+    assert f"{100 * found['accuracy']:.1f} %" in report.read_text()
+
+
+def test_attacks_can_be_left_out(runs: Path) -> None:
+    place = runs / "calm.html"
+    assert main(["report", str(runs / "snip90"), "--attack", "none", "-o", str(place)]) == 0
+    assert "Under attack" not in place.read_text()
+
+
+def test_a_wrong_attack_is_one_line(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = runs / "no.html"
+    assert main(["report", str(runs / "snip90"), "--attack", "pgd:much", "-o", str(place)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1 and not place.exists()
+
+
+def test_budgets_go_from_nothing_to_what_was_asked() -> None:
+    found = budgets("pgd:0.2,steps=5+fgsm:0.1")
+    assert [budget for budget, _ in found] == [0.0, 0.05, 0.1, 0.2]
+    assert found[-1][1] == "pgd:0.2,steps=5+fgsm:0.1" and found[0][1] == "pgd:0,steps=5+fgsm:0"
+
+
+def test_sizes_are_those_of_the_files(runs: Path) -> None:
+    run = load(runs / "snip90")
+    size = sizes_of(run)
+    assert size.dense == 4 * sum(p.numel() for p in run.modules["net"].parameters())
+    assert size.packed["int8"] < size.packed["float16"] < size.packed["float32"] < size.dense / 5
+    assert size.torch_us > 0 and size.pack_us > 0 and not size.why
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[object]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="no playwright")
+    if CHROMIUM is None:
+        pytest.skip("no chromium on the path: apt install chromium")
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_it_fits_a_phone_and_a_desk_and_turns_dark(report: Path, browser: object, width: int) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme="light")  # type: ignore[attr-defined]
+    page = context.new_page()
+    said: list[str] = []
+    asked: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(report.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(background)
+    page.click("#theme")
+    assert page.evaluate(background) != light
+    page.click("#theme")
+    assert page.evaluate(background) == light
+    assert said == [] and [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    context.close()
