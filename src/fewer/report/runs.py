@@ -56,7 +56,8 @@ def _reading() -> list[str]:
         ),
         words(
             "Attack curves show the worst that this attack found, not the worst there is: a stronger attack finds at "
-            "least as much. They are drawn on a part of the test split, so their left end may differ from the table."
+            "least as much. They are drawn on a part of the test split, so their left end may differ from the table. "
+            "An attack raises the task's loss; a figure that counts something else need not fall with every budget."
         ),
     ]
 
