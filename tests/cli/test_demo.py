@@ -14,6 +14,7 @@ from fewer.core.engine import Training
 from fewer.core.errors import UserError
 from fewer.core.registry import TASKS
 from fewer.job import Job
+from fewer.report.page import Page
 
 
 @contextmanager
@@ -37,11 +38,14 @@ def test_every_system_is_demonstrated_dense_or_pruned() -> None:
     assert all(any(job.prune for job in jobs.values() if job.task == task) for task in TASKS)
 
 
-def test_it_writes_packs_and_one_report_and_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_it_writes_packs_and_one_report_and_goes_on_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place = demo.demo(tmp_path, silent, short())
     text = place.read_text()
     assert "Vision: which digit" in text and "Cell-free radio" in text and "Left out" not in text
     assert all((tmp_path / f"{name}.pack").stat().st_size > 1000 for name in short())
+    monkeypatch.setattr(demo, "page_of", lambda runs, title, limit: Page(title))
     finished = (tmp_path / "digits" / "weights.safetensors").stat().st_mtime_ns
     demo.demo(tmp_path, silent, {"digits": short()["digits"]})
     assert (tmp_path / "digits" / "weights.safetensors").stat().st_mtime_ns == finished
@@ -56,8 +60,10 @@ def test_a_system_whose_extra_is_missing_is_left_out_and_named(tmp_path: Path, m
         return whole(self, out, **more)
 
     monkeypatch.setattr(Job, "run", run)
+    told = []
+    monkeypatch.setattr(demo, "page_of", lambda runs, title, limit: told.extend(runs) or Page(title))
     text = demo.demo(tmp_path, silent, short()).read_text()
-    assert "Left out" in text and "pip install" in text and "Vision: which digit" in text
+    assert "Left out" in text and "pip install" in text and [run.job.task for run in told] == ["vision"]
 
 
 def test_any_other_wrong_input_is_not_swallowed(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def _voted(groups: Sequence[Group], limit: int) -> list[str]:
     found["mean of all"] = evaluate(task, combine(task, predicts, "mean"))
     rows = [[who, shown(figures[name], figure_of(name)[2])] for who, figures in found.items()]
     note = (
-        "Each network's answers, and the mean of them all as one answer: networks that err differently help each other. "
+        "Each network's answers, and the mean of them all as one answer: those that err differently help each other. "
         "All counted on the same part of the test split."
     )
     return [heading("Voting"), words(note), table(["who", figure_of(name)[0]], rows)]

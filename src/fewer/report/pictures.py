@@ -103,7 +103,7 @@ def acting(run: Trained, attack: str) -> str:
 
 
 def rained(run: Trained, attack: str) -> str:
-    """Of the first test windows the one with most rain soon: truth and forecast hour by hour, the score by lead time, and a film."""
+    """A test window with much rain soon: truth and forecast hour by hour, the score by lead time, and a film."""
     from fewer.tasks.nowcast.pictures import by_hour, by_lead, film
     from fewer.tasks.nowcast.scores import Scores, wet
     from fewer.tasks.nowcast.task import Nowcast
