@@ -57,7 +57,7 @@ CASES: dict[str, Case] = {
         "pgd:0.1,steps=5", "deviations of a band", "fast:0.1",
         quick={"steps": 120, "batch": 4, "set.size": 24, "set.width": 8, "set.train_windows": 64,
                "set.validation_windows": 8, "set.test_windows": 24, "prune.samples": 8},
-        tiny={"steps": 2, "batch": 2, "set.size": 24, "set.width": 4, "set.train_windows": 6,
+        tiny={"steps": 2, "batch": 2, "set.size": 24, "set.width": 8, "set.train_windows": 6,
               "set.validation_windows": 2, "set.test_windows": 2, "prune.samples": 2},
         full={"prune.samples": 16},
     ),
