@@ -51,8 +51,9 @@ def _reading() -> list[str]:
         ),
         words(
             "Sizes are whole files. A pack holds the kept weights and everything needed to predict; float32 is "
-            "lossless, float16 and int8 round. Latencies are the median of calls of one sample taken in turns on this "
-            "machine, so compare them with each other and not with those of another page."
+            "lossless, float16 and int8 round (int8 here without calibration, which hardly changes its size). "
+            "Latencies are the median of calls of one sample taken in turns on this machine, so compare them with each "
+            "other and not with those of another page."
         ),
         words(
             "Attack curves show the worst that this attack found, not the worst there is: a stronger attack finds at "

@@ -25,7 +25,7 @@ __all__ = ["KINDS", "Sizes", "sizes_of"]
 
 KINDS = ("float32", "float16", "int8")
 _SECONDS, _ROUNDS = 0.6, 40  # of timing, at most
-_CALIBRATION = 64  # training samples from which int8 chooses its steps
+_SAMPLES = 64
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Sizes:
 
 def sizes_of(run: Trained) -> Sizes:
     """Pack it, round the pack, and time the lossless one; a prediction that cannot be packed is a row that says so."""
-    run = dataclasses.replace(run, task=shortened(run.task, _CALIBRATION))
+    run = dataclasses.replace(run, task=shortened(run.task, _SAMPLES))
     dense = sum(4 * p.numel() for name in _used(run) for p in run.modules[name].parameters())
     packed: dict[str, int] = {}
     why, times = "", (float("nan"), float("nan"))
@@ -62,21 +62,16 @@ def sizes_of(run: Trained) -> Sizes:
             exact = pack.load(path)
             times = _timed(run, exact)
             for kind in KINDS[1:]:
-                packed[kind] = _rounded(run, exact, path, kind)
+                packed[kind] = _rounded(exact, path, kind)
         except UserError as error:
             why = f"a pack: {error}"
     return Sizes(dense, packed, *times, why)
 
 
-def _rounded(run: Trained, exact: pack.Pack, path: Path, kind: str) -> int:
-    """Bytes of the same pack with rounded values: the prediction is not traced again."""
-    data = run.task.data("train")
-    sample = run.task.inputs(data.take(torch.arange(min(_CALIBRATION, len(data))))) if kind == "int8" else None
+def _rounded(exact: pack.Pack, path: Path, kind: str) -> int:
+    """Bytes of the same pack with rounded values: not traced again, and not calibrated, which hardly changes bytes."""
     programs = {name: network.program for name, network in exact.networks.items()}
-    given = None if sample is None else {name: [np.asarray(leaf) for leaf in _leaves(sample)] for name in programs}
-    return pack.write(
-        path, programs, exact.tensors(), masks=exact.masks, values=kind, settings=exact.settings, calibration=given
-    )
+    return pack.write(path, programs, exact.tensors(), masks=exact.masks, values=kind, settings=exact.settings)
 
 
 def _used(run: Trained) -> list[str]:
