@@ -98,7 +98,7 @@ class Engine(ABC):
     def gradients(self, objective: Objective[Any], batch: Any) -> tuple[Tensor, dict[str, Tensor]]:
         """Losses (replicas,), and for each network it trains the gradient (replicas, weights)."""
 
-    def begin_(self) -> None:
+    def begin_(self) -> None:  # noqa: B027  most engines have nothing to do
         """Called once, when the first state is complete: pruned, or restored."""
 
     def rate(self, index: int, turn: Tensor, total: int) -> Tensor:

@@ -83,10 +83,12 @@ def _notes(rows: Sequence[Row], place: Place, scale: str) -> list[str]:
     episodes = sorted({row["episodes"] for row in rows})
     notes = [
         f"After {' and '.join(map(str, steps))} updates of batch 100 (the paper: 1,000,000), last weights, "
-        f"{' and '.join(map(str, episodes))} episodes an agent; normalised scores, the environments' v5, learning from our embedded experts.",
+        f"{' and '.join(map(str, episodes))} episodes an agent; normalised scores, the environments' v5, "
+        "learning from our embedded experts.",
         "BC is the decoder, at latent variable 0, of the same agents. Biases are never removed. `set`, `rigl` and "
         "`snip-rigl` drop and grow weights during the first three quarters of the training at constant sparsity; "
-        "`gradual` starts dense. At full scale the learning rate falls to zero over the second half. The paper prints no numbers beside its plots.",
+        "`gradual` starts dense. At full scale the learning rate falls to zero over the second half. The paper prints "
+        "no numbers beside its plots.",
     ]
     if scale == "quick":
         notes.append(
