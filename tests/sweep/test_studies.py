@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from fewer.core.registry import TASKS
+from fewer.report import groups
 from fewer.studies import matrix as matrices
 from fewer.studies import matrix_measure, transfer
 from fewer.studies.matrix_cases import CASES, METHODS, SPARSITIES
@@ -82,9 +83,9 @@ def test_a_winner_is_called_one_only_where_the_intervals_part() -> None:
 
 
 def test_an_interval_is_that_of_student() -> None:
-    mean, half = matrix_measure.interval([1.0, 2.0, 3.0])
+    mean, half = groups.interval([1.0, 2.0, 3.0])
     assert mean == 2.0 and half == pytest.approx(4.303 / math.sqrt(3), rel=1e-3)
-    assert math.isnan(matrix_measure.interval([1.0])[1])
+    assert math.isnan(groups.interval([1.0])[1])
 
 
 def test_a_chart_has_a_whisker_for_every_mean_and_a_level_for_the_dense_network() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -11,9 +12,24 @@ from typing import Any, TypeVar
 
 from fewer.core.errors import UserError
 
-__all__ = ["describe", "from_text", "nearest"]
+__all__ = ["check_choices", "check_ranges", "describe", "from_text", "nearest"]
 
 T = TypeVar("T")
+
+
+def check_choices(settings: object, choices: Mapping[str, Sequence[str]]) -> None:
+    """Refuse a field that is none of its words."""
+    for name, allowed in choices.items():
+        if (value := getattr(settings, name)) not in allowed:
+            raise UserError(f"{name} {value!r}", f"one of {', '.join(allowed)}")
+
+
+def check_ranges(settings: object, ranges: Sequence[tuple[str, float, float]]) -> None:
+    """Refuse a field that is no number between its bounds, both included."""
+    for name, low, high in ranges:
+        value = getattr(settings, name)
+        if not math.isfinite(value) or not low <= value <= high:
+            raise UserError(f"{name} {value}", f"a number from {low:g} to {high:g}")
 
 
 def nearest(word: str, words: Sequence[str]) -> str:

@@ -12,8 +12,9 @@ import torch
 
 from fewer.core.errors import UserError
 from fewer.core.whole import write_whole
+from fewer.report.groups import Interval, interval
 from fewer.studies.matrix_cases import METHODS, SPARSITIES, Case, cases, grid
-from fewer.studies.matrix_measure import Interval, interval, measure, spelled
+from fewer.studies.matrix_measure import measure, spelled
 from fewer.studies.matrix_page import page
 from fewer.studies.study import Result, Say
 from fewer.sweep.grid import grid_of

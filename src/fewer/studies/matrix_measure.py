@@ -21,23 +21,12 @@ from fewer.core.nets import NetworkSet
 from fewer.core.whole import write_whole
 from fewer.job import Trained, load
 from fewer.packing import pack_run
+from fewer.report.groups import Interval
 from fewer.sparse import pack
 
-__all__ = ["Interval", "interval", "measure", "spelled"]
+__all__ = ["measure", "spelled"]
 
-Interval = tuple[float, float]  # a mean, and half the width of its 95 % confidence interval
-# Student's t for 95 % by degrees of freedom; beyond the table the normal distribution is near enough
-_STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
 _CALLS = 15
-
-
-def interval(values: list[float]) -> Interval:
-    """Over seeds; one value has no interval, so none is claimed."""
-    if len(values) < 2:
-        return (values[0] if values else float("nan")), float("nan")
-    freedom = len(values) - 1
-    t = _STUDENT[freedom - 1] if freedom <= len(_STUDENT) else 1.96
-    return statistics.fmean(values), t * statistics.stdev(values) / len(values) ** 0.5
 
 
 def spelled(found: Interval) -> str:

@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from fewer.report.groups import Interval
 from fewer.report.page import Page, figure, table, words
 from fewer.studies.matrix_cases import Case
-from fewer.studies.matrix_measure import Interval
 
 if TYPE_CHECKING:
     from fewer.studies.matrix import Cell

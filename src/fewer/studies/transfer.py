@@ -13,8 +13,9 @@ from fewer.core.nets import NetworkSet
 from fewer.core.task import Predict
 from fewer.ensemble.combine import combine
 from fewer.job import Trained, load
+from fewer.report.groups import interval
 from fewer.studies.matrix_cases import SCALES, Case, cases
-from fewer.studies.matrix_measure import interval, measure, spelled
+from fewer.studies.matrix_measure import measure, spelled
 from fewer.studies.study import Result, Say
 from fewer.sweep.grid import grid_of
 from fewer.sweep.point import Point

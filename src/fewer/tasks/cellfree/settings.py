@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fewer.core.errors import UserError
+from fewer.core.settings import check_choices, check_ranges
 
 __all__ = ["PRESETS", "Settings"]
 
@@ -55,18 +56,8 @@ class Settings:
     test_phones: int = _option(8_000, "phones to judge by")
 
     def __post_init__(self) -> None:
-        for name, allowed in (
-            ("placement", PLACEMENTS),
-            ("shadowing", SHADOW_METHODS),
-            ("cluster_by", CLUSTER_RULES),
-            ("model", MODELS),
-        ):
-            if getattr(self, name) not in allowed:
-                raise UserError(f"{name} {getattr(self, name)!r}", f"one of {', '.join(allowed)}")
-        for name, low, high in _RANGES:
-            value = getattr(self, name)
-            if not math.isfinite(value) or not low <= value <= high:
-                raise UserError(f"{name} {value}", f"a number from {low:g} to {high:g}")
+        check_choices(self, _CHOICES)
+        check_ranges(self, _RANGES)
         if self.candidates >= self.access_points and not self.maps:
             raise UserError(
                 f"{self.candidates} candidates of {self.access_points} access points",
@@ -115,6 +106,7 @@ class Settings:
         return cls(**{**given, **changes})
 
 
+_CHOICES = {"placement": PLACEMENTS, "shadowing": SHADOW_METHODS, "cluster_by": CLUSTER_RULES, "model": MODELS}
 _RANGES = (
     ("access_points", 2, 10_000_000),
     ("side_m", 1, 1e7),

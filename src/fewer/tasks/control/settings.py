@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from fewer.core.errors import UserError
+from fewer.core.settings import check_choices, check_ranges
 
 __all__ = ["PRESETS", "Settings"]
 
@@ -59,19 +59,8 @@ class Settings:
     harm: str = _option("distance", "what an attack increases: distance of the action, or value it costs")
 
     def __post_init__(self) -> None:
-        for name, allowed in (
-            ("algorithm", ALGORITHMS),
-            ("policy", POLICIES),
-            ("twin", TWINS),
-            ("harm", HARMS),
-            ("judge", JUDGES),
-        ):
-            if getattr(self, name) not in allowed:
-                raise UserError(f"{name} {getattr(self, name)!r}", f"one of {', '.join(allowed)}")
-        for name, low, high in _RANGES:
-            value = getattr(self, name)
-            if not math.isfinite(value) or not low <= value <= high:
-                raise UserError(f"{name} {value}", f"a number from {low:g} to {high:g}")
+        check_choices(self, _CHOICES)
+        check_ranges(self, _RANGES)
         for name in ("hidden", "autoencoder_hidden"):
             widths = getattr(self, name)
             if not widths or min(widths) < 1:
@@ -101,6 +90,7 @@ class Settings:
         return cls(**{"normalise": False, "candidates": 100, "sampled": True, **changes})
 
 
+_CHOICES = {"algorithm": ALGORITHMS, "policy": POLICIES, "twin": TWINS, "harm": HARMS, "judge": JUDGES}
 _RANGES = (
     ("transitions", 1, 10**9),
     ("data_seed", 0, 2**62),

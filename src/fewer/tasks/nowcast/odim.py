@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fewer.core.errors import UserError
+from fewer.tasks.nowcast.source import opened
 
 __all__ = ["Composite", "Domain", "composites", "domain"]
 
@@ -45,7 +46,7 @@ class Domain:
 
 def composites(path: Path) -> list[Composite]:
     """Every picture of the best quantity a file has: rate before accumulation before reflectivity."""
-    with _opened(path) as file:
+    with opened(path) as file:
         found = list(_pictures(file))
         for quantities in (_RATES, _SUMS, _ECHOES):
             chosen = [(group, attributes) for group, attributes in found if attributes.get("quantity") in quantities]
@@ -57,7 +58,7 @@ def composites(path: Path) -> list[Composite]:
 
 def domain(path: Path) -> Domain:
     """The grid of the file's first picture."""
-    with _opened(path) as file:
+    with opened(path) as file:
         for group, attributes in _pictures(file):
             scale = (float(attributes.get("xscale", 0.0)), float(attributes.get("yscale", 0.0)))
             corners = {
@@ -68,17 +69,6 @@ def domain(path: Path) -> Domain:
             shape = (int(group["data"].shape[0]), int(group["data"].shape[1]))
             return Domain(str(attributes.get("projdef", "")), scale, shape, corners)
     raise UserError(f"{path.name} without pictures", "ODIM HDF5 with dataset1/data1")
-
-
-def _opened(path: Path) -> Any:
-    try:
-        import h5py
-    except ImportError as error:
-        raise UserError("no h5py", "it installed, to read HDF5", "pip install 'fewer[nowcast]'") from error
-    try:
-        return h5py.File(path, "r")
-    except OSError as error:
-        raise UserError(f"{path} ({str(error).splitlines()[0]})", "a whole HDF5 file") from None
 
 
 def _pictures(file: Any) -> Iterator[tuple[Any, dict[str, Any]]]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
 from fewer.core.errors import UserError
+from fewer.core.settings import check_choices, check_ranges
 from fewer.tasks.nowcast.losses import LOSSES
 
 __all__ = ["GENERATED_SIZE", "MODELS", "Settings"]
@@ -51,13 +51,8 @@ class Settings:
     train_on_all: bool = _option(False, "learn from the validation windows too; figures then say so")
 
     def __post_init__(self) -> None:
-        for name, allowed in (("model", tuple(MODELS)), ("adaptation", ADAPTATIONS), ("loss", tuple(LOSSES))):
-            if getattr(self, name) not in allowed:
-                raise UserError(f"{name} {getattr(self, name)!r}", f"one of {', '.join(allowed)}")
-        for name, low, high in _RANGES:
-            value = getattr(self, name)
-            if value is not None and not (math.isfinite(value) and low <= value <= high):
-                raise UserError(f"{name} {value}", f"a number from {low:g} to {high:g}")
+        check_choices(self, {"model": tuple(MODELS), "adaptation": ADAPTATIONS, "loss": tuple(LOSSES)})
+        check_ranges(self, [each for each in _RANGES if getattr(self, each[0]) is not None])
         if self.size and (self.size % 6 or not 24 <= self.size <= 1512):
             raise UserError(f"size {self.size}", "a multiple of 6 from 24 to 1512: six radar pixels a satellite pixel")
         self._check_width()
