@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from fastapi.testclient import TestClient
 from fewer import zoo
 from fewer.serve.app import Application
 from fewer.serve.bodies import write_npz
+from fewer.serve.service import Service
 from fewer.sparse.pack import load
 
 PHONE = {"master": 21, "rsrp_db": [-113.8, -131.9, -124.9]}
@@ -111,3 +114,15 @@ def test_more_samples_than_the_queue_holds_are_answered_in_parts(client: TestCli
     answer = client.post("/v1/cellfree/predict", content=body, headers=NPZ)
     output = np.load(io.BytesIO(answer.content), allow_pickle=False)["output"]
     assert output.shape == (count, 11) and np.allclose(output, output[0], atol=1e-6)
+
+
+def test_one_row_is_answered_as_the_long_way_does() -> None:
+    """A task that reads rows fast but does not write them itself."""
+
+    class Plain:
+        inputs = (SimpleNamespace(name="x", dtype=np.dtype("float32"), shape=(None, 2)),)
+
+    service = Service.__new__(Service)
+    said = json.loads(service.row_answer(Plain(), [[1.0, 2.0]], [0.25, 0.75]))  # type: ignore[arg-type]
+    assert said == service.answer(Plain(), [], np.array([[0.25, 0.75]]), single=True)  # type: ignore[arg-type]
+    assert said == {"output": [0.25, 0.75]}

@@ -7,8 +7,11 @@ without one (your own) is served by `Service` itself: the pack's inputs by name 
 from __future__ import annotations
 
 import importlib
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from fewer.serve.bodies import checked, finite_json, numbers, samples_of
 from fewer.serve.limits import Gate, Refusal
@@ -73,8 +76,9 @@ class Service:
         return None
 
     def row_answer(self, model: Model, row: Row, output: Any) -> bytes:
-        """The JSON text of `answer` for one row, `output` being plain lists."""
-        raise NotImplementedError
+        """The JSON text of `answer` for one row, `output` being plain lists; a task may write it faster."""
+        arrays = [np.asarray([value], dtype=item.dtype) for value, item in zip(row, model.inputs)]
+        return json.dumps(self.answer(model, arrays, np.asarray([output]), single=True)).encode()
 
     def check(self, model: Model, arrays: Sequence[Array]) -> None:
         """Refuse values that have the right shape and type but no meaning."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fewer.core import npz
 from fewer.core.errors import UserError
 
 __all__ = ["Event", "read"]
@@ -50,11 +51,7 @@ def read(path: str | Path) -> Event:
 
 def _from_npz(path: Path) -> Event:
     try:
-        with zipfile.ZipFile(path) as archive:
-            size = sum(member.file_size for member in archive.infolist())
-        if size > _LARGEST:
-            raise UserError(f"{path} with {size} bytes of arrays", f"at most {_LARGEST}", "split it")
-        with np.load(path, allow_pickle=False) as held:
+        with npz.opened(path, _LARGEST) as held:
             rain, step, side = (np.asarray(held[name]) for name in ("rain", "step_min", "res_km"))
             rates = rain.astype(np.float32)
             step_minutes, kilometres = float(step), float(side)

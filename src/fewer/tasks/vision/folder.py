@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fewer.core import npz
 from fewer.core.errors import UserError
 
 __all__ = ["class_names", "read_images", "read_npz"]
@@ -79,11 +80,7 @@ def _read_image(path: Path) -> NDArray[np.uint8]:
 def read_npz(path: Path) -> dict[str, Pair]:
     """`images` and `labels`, and `test_images` and `test_labels` if they are there; never pickled objects."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            size = sum(member.file_size for member in archive.infolist())
-        if size > _LARGEST:
-            raise UserError(f"{path} with {size} bytes of arrays", f"at most {_LARGEST}", "split it")
-        with np.load(path, allow_pickle=False) as held:
+        with npz.opened(path, _LARGEST) as held:
             found = {name: held[name] for name in ("images", "labels", "test_images", "test_labels") if name in held}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         if isinstance(error, UserError):
