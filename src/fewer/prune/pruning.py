@@ -38,6 +38,7 @@ CRITERIA: dict[str, Criterion] = {
     "random": random,
 }
 _WHEN = ("start", "gradual", "set", "rigl", "rounds")
+_BLIND = ("magnitude", "synflow", "random")  # score without data: a sample only tells the shapes
 
 
 def _setting(default: Any, help: str, unit: str = "") -> Any:
@@ -58,7 +59,7 @@ class Pruning:
     every: int = _setting(0, "gradual, set, rigl: steps between changes; 0: a hundredth of the run", "steps")
     swap: float = _setting(0.3, "set, rigl: swapped at the first change, falling by a cosine", "share of kept")
     batches: int = _setting(0, "batches to score on; 0: one for snip, two for grasp")
-    samples: int = _setting(100, "samples in each of them")
+    samples: int = _setting(100, "samples in each of them; magnitude, synflow and random need none")
     iterations: int = _setting(0, "prune in so many rounds of scoring; 0: 100 for synflow, else 1")
     layer_quota: float = _setting(0.0, "every layer keeps at least this much", "share of its weights")
     input_quota: int = _setting(0, "every input group keeps at least so many first-layer weights", "weights")
@@ -102,7 +103,9 @@ def mask_for(
     like = next(p for module in modules.values() for p in module.parameters())
     place_constants_(task, like.device, like.dtype)
     of = max(pruning.batches or 1, 2 if pruning.method == "grasp" else 1)
-    batches = samples(task, seed, count=pruning.samples, of=of, like=like)
+    # two, as a normaliser in training mode needs more than one value
+    count = min(pruning.samples, 2, len(task.data("train"))) if pruning.method in _BLIND else pruning.samples
+    batches = samples(task, seed, count=count, of=of, like=like)
     noise = Stream(torch.tensor(seed, device=like.device), torch.tensor(-1, device=like.device), like.dtype)
     rounds = pruning.iterations or (100 if pruning.method == "synflow" else 1)
     calls = lint.calls_of(task, modules, batches[0], noise)
