@@ -143,6 +143,15 @@ def test_half_precision_trains_as_single_does_but_for_rounding() -> None:
     assert float(torch.cosine_similarity(gradient, other)) > 0.8
 
 
+@pytest.mark.parametrize("model", ["improved", "baseline"])
+def test_half_precision_on_a_cpu_is_refused_for_networks_with_volumes(model: str, tmp_path: Path) -> None:
+    words = (*WORDS, f"model={model}")
+    with pytest.raises(UserError, match=r"bfloat16 on a CPU for net.*expected float32.*--device cuda"):
+        Job("nowcast", words, training(2, precision="bfloat16")).run(tmp_path / "volumes")
+    assert not (tmp_path / "volumes").exists()
+    Job("nowcast", WORDS, training(2, precision="bfloat16")).run(tmp_path / "maps")  # focus has 2D ones only
+
+
 def test_training_on_all_learns_from_validation_and_says_so() -> None:
     task, plain = still(train_on_all=True), still()
     assert len(task.data("train")) == 12 and len(plain.data("train")) == 8

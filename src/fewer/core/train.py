@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
+from torch import nn
 
 from fewer.core.choice import Choice
 from fewer.core.engine import Engine
@@ -53,6 +54,7 @@ def fit(
 ) -> None:
     """Train to the engine's last step, from a saved state if the folder has one; validation may choose an earlier."""
     loop = loop or Loop()
+    _refuse_rounded_volumes(engine)
     if folder is not None:
         if engine.count == 0 and (folder.path / "state.safetensors").exists():
             engine.restore_(folder.read_tensors("state.safetensors"))
@@ -78,6 +80,18 @@ def fit(
             saved = time.monotonic()
     if choice is not None:
         engine.chosen = choice.restore_(engine)
+
+
+def _refuse_rounded_volumes(engine: Engine) -> None:
+    """In bfloat16 torch's CPU kernels now and then give huge or NaN gradients of 3D convolutions."""
+    if engine.training.precision != "bfloat16" or engine.device.type != "cpu":
+        return
+    for name, network in engine.state.networks.items():
+        if any(isinstance(part, nn.Conv3d | nn.ConvTranspose3d) for part in network.module.modules()):
+            raise UserError(
+                f"bfloat16 on a CPU for {name}, a network with 3D convolutions", "float32, or a GPU",
+                "leave --precision out, or --device cuda",
+            )  # fmt: skip
 
 
 def _speak(engine: Engine, folder: Folder | None, loop: Loop) -> None:
