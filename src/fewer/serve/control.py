@@ -17,6 +17,7 @@ from fewer.serve.limits import Gate, Refusal
 from fewer.serve.models import Model
 from fewer.serve.service import Row, Schema, Service, array_schema, object_schema
 from fewer.sparse.tensors import Array
+from fewer.tasks.control.environments import ENVIRONMENTS, environment
 
 __all__ = ["ControlService", "environment_of"]
 
@@ -88,7 +89,6 @@ class ControlService(Service):
     def episode(self, wish: Wish) -> dict[str, Any]:
         """Simulate; the same seed starts the same episode for every policy."""
         model = self.model(wish.model)
-        from fewer.tasks.control.environments import environment
         from fewer.tasks.control.simulator import make, quiet
 
         world = environment(environment_of(model))
@@ -149,7 +149,8 @@ def _batched(model: Model, seen: Array) -> tuple[list[Array], bool]:
 
 
 def environment_of(model: Model) -> str:
-    """As the pack says, by itself or among the settings of its run."""
+    """As the pack says, by itself or among the settings of its run; one name for what has two."""
     settings = model.pack.settings
     words = dict(str(word).split("=", 1) for word in settings.get("settings", []) if "=" in str(word))
-    return str(settings.get("environment") or words.get("environment", "hopper"))
+    name = str(settings.get("environment") or words.get("environment", "hopper"))
+    return ENVIRONMENTS[name].gymnasium if name in ENVIRONMENTS else name

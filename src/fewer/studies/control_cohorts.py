@@ -85,6 +85,7 @@ class Place:
     device: str = "cpu"
     optimizer: Optimizer = dataclasses.field(default_factory=Optimizer)
     say: Say = print
+    compile: bool = False
 
     def path(self, environment: str, recipe: str, sparsity: float, seed: int) -> Path:
         """One agent's file."""
@@ -126,7 +127,7 @@ def _train(place: Place, environment: str, agents: Sequence[tuple[str, float, in
     begin = time.monotonic()
     task = Control(dataclasses.replace(place.settings, environment=environment))
     prunings = [RECIPES[recipe](sparsity) for recipe, sparsity, _ in agents]
-    training = Training(place.steps, 100, place.optimizer, place.device)
+    training = Training(place.steps, 100, place.optimizer, place.device, compile=place.compile)
     engine = Cohort(task, training, [seed for *_, seed in agents])
     folder = Folder(place.out / "cohorts" / _name(environment, agents))
     folder.path.mkdir(parents=True, exist_ok=True)

@@ -31,6 +31,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", default="runs/control-full", help="folder for the agents")
     parser.add_argument("--scale", default="full", choices=("quick", "full"))
     parser.add_argument("--save", action="store_true", help="keep the decoders' weights of seed 0 too")
+    parser.add_argument("--compile", action="store_true", help="fused kernels on CUDA, after a minute of compiling")
     chosen = parser.parse_args(words)
     begin = time.monotonic()
 
@@ -42,6 +43,7 @@ def main(words: Sequence[str] | None = None) -> int:
         place = dataclasses.replace(
             place,
             steps=chosen.steps or place.steps,
+            compile=chosen.compile,
             optimizer=dataclasses.replace(place.optimizer, decay_from=chosen.decay_from),
         )
         seeds = [int(word) for word in chosen.seeds.split(",")]

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from fewer.core.errors import UserError
 from fewer.tasks.nowcast.blocks import recomputed
 from fewer.tasks.nowcast.windows import FACTOR, LEADS, SEEN, center
 
@@ -85,6 +86,12 @@ class Focus(nn.Module):
         self.recompute = False
 
     def forward(self, x: Tensor) -> Tensor:
+        deepest = (self.window.stop - self.window.start) >> 3  # pixels along the last level
+        if self.training and len(x) * deepest**2 == 1:
+            raise UserError(
+                f"batches of one sample of {self.size} pixels", "two values a channel for focus to normalise by",
+                "--batch 2 or more, or size 30 or more",
+            )  # fmt: skip
         images = x.flatten(1, 2)
         around = recomputed(self.context, images, wanted=self.recompute)
         x, skips = images[:, :, self.window, self.window], []
