@@ -152,6 +152,15 @@ def test_half_precision_on_a_cpu_is_refused_for_networks_with_volumes(model: str
     Job("nowcast", WORDS, training(2, precision="bfloat16")).run(tmp_path / "maps")  # focus has 2D ones only
 
 
+def test_a_batch_too_small_to_normalise_is_refused_in_one_line() -> None:
+    with pytest.raises(UserError, match=r"one sample of 24 pixels.*--batch 2"):
+        Plain(still(), training(1, batch=1), 0).advance(1)
+    Plain(still(size=30), training(1, batch=1), 0).advance(1)
+    modules = fresh_modules(still(), 0)
+    modules["net"].train(False)
+    assert predictor(still(), modules)(drawn(1, 24, 0)).shape == (1, LEADS, 24, 24)  # forecasts one by one
+
+
 def test_training_on_all_learns_from_validation_and_says_so() -> None:
     task, plain = still(train_on_all=True), still()
     assert len(task.data("train")) == 12 and len(plain.data("train")) == 8
