@@ -14,7 +14,7 @@ import pytest
 
 from fewer import zoo
 from fewer.cli import VERBS, main
-from fewer.cli.completion import SHELLS
+from fewer.cli.completion import SHELLS, verbs
 from fewer.core.registry import TASKS
 
 
@@ -50,6 +50,31 @@ def test_bash_completes_verbs_options_tasks_values_and_the_zoo(scripts: Path) ->
     assert completed(scripts, "fewer", "train", "vision", "--engine", "c") == ["cohort"]
     assert set(completed(scripts, "fewer", "serve", "")) == set(zoo.names())
     assert completed(scripts, "fewer", "completion", "z") == ["zsh"]
+
+
+@needs_bash
+def test_bash_completes_the_values_that_each_option_takes(scripts: Path) -> None:
+    assert completed(scripts, "fewer", "train", "vision", "--log", "") == ["tensorboard"]
+    assert completed(scripts, "fewer", "train", "vision", "--harden", "tr") == ["trades:0.3"]
+    assert completed(scripts, "fewer", "sweep", "grid.toml", "--on", "r") == ["ray"]
+    assert completed(scripts, "fewer", "submit", "--split", "h") == ["heldout"]
+    assert completed(scripts, "fewer", "export", "net.pack", "--name", "") == []  # a name of one's own
+    assert completed(scripts, "fewer", "data", "nowcast", "--gen") == ["--generate"]
+
+
+def test_what_is_completed_is_what_there_is() -> None:
+    from fewer.attack.recipe import KINDS
+    from fewer.attack.threat import OPTIONS
+    from fewer.core.optimizer import Optimizer
+    from fewer.prune.pruning import CRITERIA
+    from fewer.tasks.nowcast.layout import CONTESTS
+
+    values = {name: set(found) for verb in verbs() for name, _, _, found in verb.options if found}
+    assert values["--prune"] == set(CRITERIA)
+    assert {word.partition(":")[0] for word in values["--harden"]} == set(KINDS)
+    assert {word.partition(":")[0] for word in values["--attack"]} == set(OPTIONS)
+    assert values["--contest"] == set(CONTESTS)
+    assert all(Optimizer(kind).kind == kind for kind in values["--optimizer"])
 
 
 @needs_bash

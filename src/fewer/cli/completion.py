@@ -20,7 +20,8 @@ INSTALL = """install it:
   zsh    fewer completion zsh > a folder of $fpath, as _fewer
   fish   fewer completion fish > ~/.config/fish/completions/fewer.fish"""
 
-# what may stand after an option or as an argument, by the argument's name: lists, or where in the package they are
+# what may stand after an option or as an argument, by its name or by verb and name where verbs differ: lists, or where
+# in the package they are
 _VALUES: dict[str, tuple[str, ...] | str] = {
     "engine": ("auto", "plain", "cohort", "sparse"),
     "device": ("cpu", "cuda"),
@@ -31,12 +32,26 @@ _VALUES: dict[str, tuple[str, ...] | str] = {
     "to": ("c", "onnx"),
     "scale": ("quick", "full"),
     "prune": ("magnitude", "snip", "grasp", "synflow", "random"),
+    "harden": ("fgsm:0.3", "fast:0.3", "free:0.3", "pgd:0.3", "trades:0.3", "mart:0.3"),
+    "attack": ("fgsm:0.3", "pgd:0.3", "apgd:0.3", "apgd-t:0.3", "fab-t:0.3", "square:0.3", "suite:0.3"),
+    "optimizer": ("adam", "adamw", "adabelief", "sgd"),
+    "log": ("tensorboard",),
+    "on": ("local", "ray", "here"),
+    "choose_on": ("train", "validation", "test"),
+    "contest": ("core", "transfer", "stage1"),
+    "dtype": ("float32", "uint8"),
+    "layout": ("2022", "2023", "2024"),
     "shell": SHELLS,
     "study": "fewer.studies.study:STUDIES",
-    "name": "fewer.cli.bench:BENCHES",
+    "bench name": "fewer.cli.bench:BENCHES",
+    "submit split": ("test", "heldout", "validation"),
+    "submit contest": ("core", "transfer", "stage1", "all"),
     "task": "fewer.core.registry:TASKS",
     "model": "fewer.zoo:names",
 }
+
+
+Option = tuple[str, str, bool, tuple[str, ...]]  # name, help, takes a value, the values
 
 
 @dataclass(frozen=True)
@@ -45,7 +60,7 @@ class Verb:
 
     name: str
     help: str
-    options: tuple[tuple[str, str, bool, tuple[str, ...]], ...]  # name, help, takes a value, the values
+    options: tuple[Option, ...]
     arguments: tuple[str, ...]  # words for what is no option; files always
 
 
@@ -71,21 +86,31 @@ def verbs() -> Iterator[Verb]:
 
     top = parser()
     for name, part in top.verbs.items():
-        options, words = [], list[str]()
-        for action in part._actions:
+        options, words = list[Option](), list[str]()
+        for action in _actions(part):
             if isinstance(action, argparse._SubParsersAction):
                 words += action.choices
             elif not action.option_strings:
-                words += _values(action.dest)
+                words += _values(name, action.dest)
             else:
                 takes = action.nargs != 0
                 longest = max(action.option_strings, key=len)
-                options.append((longest, _line(action.help), takes, _values(action.dest) if takes else ()))
-        yield Verb(name, VERBS[name], tuple(options), tuple(words))
+                options.append((longest, _line(action.help), takes, _values(name, action.dest) if takes else ()))
+        unique = {option[0]: option for option in reversed(options)}
+        yield Verb(name, VERBS[name], tuple(reversed(unique.values())), tuple(words))
 
 
-def _values(name: str) -> tuple[str, ...]:
-    found = _VALUES.get(name, ())
+def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """Those of a verb and of what may follow it, as in `fewer data nowcast`."""
+    for action in parser._actions:
+        yield action
+        if isinstance(action, argparse._SubParsersAction):
+            for part in action.choices.values():
+                yield from (inner for inner in _actions(part) if inner.option_strings)
+
+
+def _values(verb: str, name: str) -> tuple[str, ...]:
+    found = _VALUES.get(f"{verb} {name}", _VALUES.get(name, ()))
     if isinstance(found, tuple):
         return found
     module, _, attribute = found.partition(":")
