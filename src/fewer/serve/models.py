@@ -16,6 +16,7 @@ from fewer.core.errors import UserError
 from fewer.core.settings import nearest
 from fewer.sparse.pack import Pack, load
 from fewer.sparse.program import Input
+from fewer.sparse.show import removed
 from fewer.sparse.tensors import Array
 
 __all__ = ["Model", "open_models"]
@@ -49,16 +50,13 @@ class Model:
         weights = {
             name: value for name, value in self.pack.tensors().items() if value.dtype == np.float32 and "." in name
         }
-        # biases are never pruned: what was removed is a share of the weights of layers
-        layers = [value for value in weights.values() if value.ndim >= 2]
-        held = sum(np.count_nonzero(value) for value in layers) / max(sum(value.size for value in layers), 1)
         return {
             "name": self.name,
             "task": self.task,
             "bytes": self.size_bytes,
             "weights": int(sum(value.size for value in weights.values())),
             "kept": int(sum(np.count_nonzero(value) for value in weights.values())),
-            "removed": round(1.0 - float(held), 4),
+            "removed": round(removed(self.pack), 4),
             "inputs": {item.name: {"shape": list(item.shape), "dtype": item.dtype} for item in self.inputs},
             "settings": [str(word) for word in self.pack.settings.get("settings", [])],
             "hardened": self.pack.settings.get("hardened") or self.pack.settings.get("harden"),

@@ -20,6 +20,7 @@ from fewer.sparse.convolution import sparse_convolution
 from fewer.sparse.ops import Array, allowed
 from fewer.sparse.ops_layers import OPERATIONS
 from fewer.sparse.program import Input, Node, PackError, Program, dimension
+from fewer.sparse.show import pack_shown
 
 __all__ = ["Network", "Pack", "chains", "one_sample", "step_of"]
 
@@ -285,10 +286,8 @@ class Pack:
         budget = Budget.of(tensors)
         self.networks = {name: Network(program, tensors, budget=budget) for name, program in programs.items()}
         self.settings = dict(settings or {})
-        self.masks = dict(masks or {})
-        self.kinds = dict(kinds or {})
-        self._tensors = dict(tensors)
-        self._first = next(iter(self.networks.values()))
+        self.masks, self.kinds = dict(masks or {}), dict(kinds or {})
+        self._tensors, self._first = dict(tensors), next(iter(self.networks.values()))
 
     def predict(self, *inputs: ArrayLike, **named: ArrayLike) -> Any:
         """The first network's answer to one sample or to a batch, samples on axis 0."""
@@ -297,3 +296,5 @@ class Pack:
     def tensors(self) -> dict[str, Array]:
         """Every tensor by name, dense."""
         return dict(self._tensors)
+
+    _repr_html_ = pack_shown  # for Jupyter
