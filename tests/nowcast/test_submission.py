@@ -8,6 +8,7 @@ import json
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -19,9 +20,9 @@ from fewer.cli import main
 from fewer.core.errors import UserError
 from fewer.core.evaluate import predictor
 from fewer.job import load
-from fewer.tasks.nowcast.archive import open_archive
+from fewer.tasks.nowcast.archive import Reading, open_archive
 from fewer.tasks.nowcast.layout import CONTESTS, Place
-from fewer.tasks.nowcast.submission import Expected, verify, write_forecast, write_zip
+from fewer.tasks.nowcast.submission import RULES, Expected, verify, write_forecast, write_zip
 from nowcast.competition import write_competition
 
 SIZE, SAMPLES = 24, 2
@@ -136,6 +137,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("submit")
     (root / "data").mkdir()
     write_competition(root / "data", size=SIZE)
+    with h5py.File(root / "data/2019/HRIT/boxi_0015.test.reflbt0.ns.h5", "r+") as file:
+        file["REFL-BT"][:, :, :9] = np.nan
     train = ["train", "nowcast", "--set", f"data={root}/data", "--set", "width=4", "--set", "positive_weight=2"]
     train += ["--steps", "1", "--batch", "2", "--json"]
     for seed in (0, 1):
@@ -162,6 +165,59 @@ def test_a_strangers_folder_loads_trains_and_yields_a_submission(folder: Path, t
     np.testing.assert_array_equal(found, (torch.stack(each).mean(0) >= 0.4).numpy())
 
 
+@pytest.mark.parametrize(("rules", "slots"), [("2023", 32), ("2023-nowcasting", 16)])
+def test_the_rules_of_2023_take_rates(rules: str, slots: int, folder: Path, tmp_path: Path, capsys: Said) -> None:
+    out, data, path = tmp_path / "out.zip", str(folder / "data"), str(folder / "run0")
+    words = ["submit", path, "--data", data, "--out", str(out), "--rules", rules]
+    assert main(words) == 0 and main(["submit", "--verify", str(out), "--data", data, "--rules", rules]) == 0
+    assert main(["submit", "--verify", str(out), "--data", data]) == 2  # no decisions
+    assert main([*words, "--dtype", "uint8"]) == 2 and "float32 for rates" in capsys.readouterr().err
+    with zipfile.ZipFile(out) as archive:
+        content = gzip.decompress(archive.read("2019/boxi_0015.pred.h5.gz"))
+    with h5py.File(io.BytesIO(content)) as file:
+        assert file["submission"].shape == (SAMPLES, 1, slots, SIZE, SIZE) and file["submission"].dtype == np.float32
+        found = file["submission"][:, 0]
+    run, archive_data = load(path), open_archive(data, "test")
+    said = predictor(run.task, run.modules, 0)(archive_data.take(torch.tensor(archive_data.samples(0)))).double()
+    windows = run.task.data("train").take(torch.arange(len(run.task.data("train"))))
+    wet = windows.rate[(windows.valid > 0) & (windows.rate >= 0.2)].double()
+    odds = said / (1 - said) / 2  # the runs learned with the weight 2
+    expected = odds / (1 + odds) * wet.mean()
+    np.testing.assert_allclose(found, expected[:, :slots].numpy(), rtol=1e-4)
+
+
+def test_rates_are_finite_not_negative_and_below_the_largest(tmp_path: Path) -> None:
+    wanted = {PLACES[0]: Expected(SAMPLES, SIZE, RULES["2023-nowcasting"])}
+    rates = np.full((SAMPLES, 16, SIZE, SIZE), 1.5, dtype=np.float32)
+    for wrong in (np.nan, np.inf, -0.1, 129.0):
+        damaged = rates.copy()
+        damaged[1, 3, 4, 5] = wrong
+        problems = verify(zipped(tmp_path / "x.zip", {"2019/boxi_0015.pred.h5": member(damaged)}), wanted)
+        assert len(problems) == 1 and f"{damaged[1, 3, 4, 5]} in forecast 1" in problems[0]
+        with pytest.raises(UserError, match="rates from 0 to 128 mm/h"):
+            write_forecast(tmp_path, PLACES[0], [damaged], wanted[PLACES[0]])
+    assert verify(zipped(tmp_path / "x.zip", {"2019/boxi_0015.pred.h5": member(rates)}), wanted) == []
+    (problem,) = verify(zipped(tmp_path / "x.zip", {"2019/boxi_0015.pred.h5": member(decisions())}), wanted)
+    assert "(2, 16, 24, 24)" in problem  # all 32 lead times where 16 are asked for
+
+
+def test_a_run_that_reads_missing_pixels_as_the_starter_kit_did_is_submitted_so(folder: Path, tmp_path: Path) -> None:
+    data, out = str(folder / "data"), tmp_path / "x.zip"
+    train = ["train", "nowcast", "--set", f"data={data}", "--set", "width=4", "--set", "literal=yes", "--steps", "1"]
+    assert main([*train, "--batch", "2", "--json", "--out", str(tmp_path / "literal")]) == 0
+    words = ["submit", str(tmp_path / "literal"), "--data", data, "--out", str(out), "--rules", "2023"]
+    assert main(words) == 0
+    assert main(["submit", str(tmp_path / "literal"), str(folder / "run0"), "--data", data, "--out", str(out)]) == 2
+    with zipfile.ZipFile(out) as archive:
+        content = gzip.decompress(archive.read("2019/boxi_0015.pred.h5.gz"))
+    archive_data = open_archive(data, "test", Reading(literal=True))
+    run, batch = load(tmp_path / "literal"), archive_data.take(torch.tensor(archive_data.samples(0)))
+    assert float(batch.satellite.min()) < -13  # 0 K
+    task: Any = run.task
+    with h5py.File(io.BytesIO(content)) as file:
+        np.testing.assert_array_equal(file["submission"][:, 0], task.rates(predictor(task, run.modules, 0)(batch)))
+
+
 def test_wrong_words_to_submit_are_one_line(folder: Path, tmp_path: Path, capsys: Said) -> None:
     run, data, out = str(folder / "run0"), str(folder / "data"), str(tmp_path / "x.zip")
     for words, expected in (
@@ -170,6 +226,8 @@ def test_wrong_words_to_submit_are_one_line(folder: Path, tmp_path: Path, capsys
         (["submit", run, "--data", data, "--out", out, "--contest", "core"], "boxi_0034 2019"),
         (["submit", run, "--data", data, "--out", out, "--contest", "cor"], "did you mean 'core'"),
         (["submit", run, "--data", data, "--out", out, "--threshold", "2"], "threshold"),
+        (["submit", run, "--data", data, "--out", out, "--rules", "2024"], "did you mean '2023'"),
+        (["submit", run, run, "--data", data, "--out", out, "--rules", "2023"], "--how mean"),
         (["submit", run, "--data", str(tmp_path), "--out", out], "without satellite files"),
         (["submit", "--verify", out], "zip"),
     ):

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fewer.core.task import Predict
+    from fewer.job import Trained
     from fewer.tasks.nowcast.archive import Archive
     from fewer.tasks.nowcast.layout import Place
+    from fewer.tasks.nowcast.submission import Rules
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -23,13 +25,14 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", nargs="*", help="finished nowcast runs; several vote")
     parser.add_argument("--data", metavar="DIR", help="folder in the competition's layout")
     parser.add_argument("--out", metavar="FILE.zip", help="the submission")
-    parser.add_argument("--netcdf", metavar="DIR", help="probabilities, one CF-NetCDF file a region-year")
+    parser.add_argument("--netcdf", metavar="DIR", help="probabilities or rates, one CF-NetCDF file a region-year")
     parser.add_argument("--verify", metavar="FILE.zip", help="check a submission instead of writing one")
     parser.add_argument("--contest", default="all", help="core, transfer, stage1, or all region-years that are there")
+    parser.add_argument("--rules", default="2022", help="2022: decisions; 2023: mm/h; 2023-nowcasting: of 4 hours")
     parser.add_argument("--split", default="test", help="test or heldout (validation for a rehearsal)")
     parser.add_argument("--how", default="majority", help="how several runs decide: best, majority, mean or weighted")
     parser.add_argument("--threshold", type=float, default=0.5, help="probability from which it rains")
-    parser.add_argument("--dtype", default="float32", help="float32 or uint8")
+    parser.add_argument("--dtype", default="float32", help="float32 or, for decisions, uint8")
     parser.add_argument(
         "--layout", default="", help="2022, 2023, 2024 or a .toml file with other names; else as DIR looks"
     )
@@ -41,6 +44,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Write, then check what was written; or only check."""
     from fewer.cli.show import say
 
+    _rules(arguments)
     if arguments.contest != "all":
         _places(arguments.contest)
     if arguments.verify:
@@ -56,10 +60,20 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError("too little to go on", "RUN --data DIR and --out FILE.zip or --netcdf DIR", "or --verify FILE")
     if not 0 < arguments.threshold < 1 or arguments.batch < 1:
         raise UserError(f"threshold {arguments.threshold}, batch {arguments.batch}", "between 0 and 1; 1 or more")
-    archive = _archive(arguments)
-    predict = _predictor(arguments, archive.size)
+    runs = _runs(arguments)
+    archive = _archive(arguments, literal=_literal(runs[0]))
+    predict = _predictor(arguments, runs, archive.size)
     written = _write(arguments, archive, predict)
     say(written, arguments.json)
+
+
+def _rules(arguments: argparse.Namespace) -> Rules:
+    from fewer.core.settings import nearest
+    from fewer.tasks.nowcast.submission import RULES
+
+    if arguments.rules not in RULES:
+        raise UserError(f"rules {arguments.rules!r}", "a year's", nearest(arguments.rules, list(RULES)))
+    return RULES[arguments.rules]
 
 
 def _places(contest: str) -> tuple[Place, ...]:
@@ -71,11 +85,11 @@ def _places(contest: str) -> tuple[Place, ...]:
     return CONTESTS[contest]
 
 
-def _archive(arguments: argparse.Namespace) -> Archive:
+def _archive(arguments: argparse.Namespace, *, literal: bool = False) -> Archive:
     """The pieces to forecast; every region-year of a named contest has to be there."""
     from fewer.tasks.nowcast.archive import Archive, Reading, open_archive
 
-    archive = open_archive(arguments.data, arguments.split, Reading(layout=arguments.layout))
+    archive = open_archive(arguments.data, arguments.split, Reading(layout=arguments.layout, literal=literal))
     if arguments.contest == "all":
         return archive
     wanted, held = _places(arguments.contest), [archive.places[piece.place] for piece in archive.pieces]
@@ -86,22 +100,44 @@ def _archive(arguments: argparse.Namespace) -> Archive:
     return Archive(pieces, archive.places, archive.size)
 
 
-def _predictor(arguments: argparse.Namespace, size: int) -> Predict:
-    from fewer.core.evaluate import predictor
-    from fewer.ensemble.combine import combine
+def _runs(arguments: argparse.Namespace) -> list[Trained]:
+    """Of nowcast, all of which read missing pixels alike."""
     from fewer.job import load
 
     runs = [load(path) for path in arguments.run]
     for path, one in zip(arguments.run, runs):
         if one.job.task != "nowcast":
             raise UserError(f"{path} of {one.job.task}", "runs of nowcast")
+    if len({_literal(one) for one in runs}) > 1:
+        raise UserError("runs with and without literal", "runs that read missing pixels alike", "submit them apart")
+    return runs
+
+
+def _literal(run: Trained) -> bool:
+    task: Any = run.task
+    return bool(task.settings.literal)
+
+
+def _predictor(arguments: argparse.Namespace, runs: list[Trained], size: int) -> Predict:
+    from fewer.core.evaluate import predictor
+    from fewer.ensemble.combine import combine
+
+    rates = _rules(arguments).rates
+    if rates and len(runs) > 1 and arguments.how != "mean":
+        raise UserError(f"rates by {arguments.how}", "the mean of several runs' rates", "--how mean")
+    members = []
+    for path, one in zip(arguments.run, runs):
         if (side := getattr(one.task, "size", size)) != size:
             raise UserError(f"{path} trained for {side} pixels", f"{size}, as {arguments.data} has", "train for it")
-    members = [
-        predictor(one.task, {name: net.to(arguments.device) for name, net in one.modules.items()}, one.job.seeds[0])
-        for one in runs
-    ]
+        networks = {name: net.to(arguments.device) for name, net in one.modules.items()}
+        member = predictor(one.task, networks, one.job.seeds[0])
+        members.append(_rated(one.task, member) if rates else member)
     return members[0] if len(members) == 1 else combine(runs[0].task, members, arguments.how)
+
+
+def _rated(task: Any, member: Predict) -> Predict:
+    """Rates instead of probabilities."""
+    return lambda batch: task.rates(member(batch))
 
 
 def _write(arguments: argparse.Namespace, archive: Archive, predict: Predict) -> dict[str, Any]:
@@ -112,24 +148,27 @@ def _write(arguments: argparse.Namespace, archive: Archive, predict: Predict) ->
     from fewer.tasks.nowcast.netcdf import Forecast, write_netcdf
     from fewer.tasks.nowcast.submission import Expected, write_forecast, write_zip
 
-    out = Path(arguments.out) if arguments.out else None
+    out, rules = Path(arguments.out) if arguments.out else None, _rules(arguments)
     written: dict[str, Any] = {"forecasts": len(archive), "region-years": len(archive.pieces)}
     with tempfile.TemporaryDirectory(
         dir=out.absolute().parent if out and out.absolute().parent.is_dir() else None
     ) as held:
         for number, piece in enumerate(archive.pieces):
             place, samples = archive.places[piece.place], archive.samples(number)
-            parts = _probabilities(arguments, archive, samples, predict)
+            parts = _predictions(arguments, archive, samples, predict)
             if arguments.netcdf:
                 values = np.concatenate(list(parts))
                 times = np.array([archive.time(sample) for sample in samples])
                 name = Path(arguments.netcdf) / f"{place.year}.{place.region}.{arguments.split}.nc"
-                write_netcdf(name, Forecast(values, times), title=f"Probability of rain, {place}")
+                quantity = "rate" if rules.rates else "probability"
+                write_netcdf(name, Forecast(values, times, quantity), title=f"{quantity.capitalize()} of rain, {place}")
                 parts = iter([values])
             if out:
-                decided = ((part >= arguments.threshold).astype(np.uint8) for part in parts)
-                expected = Expected(len(samples), archive.size)
-                write_forecast(Path(held), place, decided, expected, dtype=arguments.dtype)
+                if not rules.rates:
+                    parts = ((part >= arguments.threshold).astype(np.uint8) for part in parts)
+                first = (part[:, : rules.slots] for part in parts)
+                expected = Expected(len(samples), archive.size, rules)
+                write_forecast(Path(held), place, first, expected, dtype=arguments.dtype)
         if out:
             write_zip(Path(held), out)
             problems = _verified(out, arguments)
@@ -138,7 +177,7 @@ def _write(arguments: argparse.Namespace, archive: Archive, predict: Predict) ->
     return written | {key: getattr(arguments, key) for key in ("out", "netcdf") if getattr(arguments, key)}
 
 
-def _probabilities(
+def _predictions(
     arguments: argparse.Namespace, archive: Archive, samples: range, predict: Predict
 ) -> Iterator[NDArray[np.float32]]:
     import torch
@@ -151,11 +190,10 @@ def _verified(path: Path, arguments: argparse.Namespace) -> list[str]:
     """Against the folder's own blocks if it is named, else against the competition's 60 of 252 pixels."""
     from fewer.tasks.nowcast.submission import Expected, verify
 
+    rules = _rules(arguments)
     if not arguments.data:
         contest = "core" if arguments.contest == "all" else arguments.contest
-        return verify(path, {place: Expected() for place in _places(contest)})
+        return verify(path, {place: Expected(rules=rules) for place in _places(contest)})
     archive = _archive(arguments)
-    return verify(
-        path,
-        {archive.places[piece.place]: Expected(len(piece.rows.starts), archive.size) for piece in archive.pieces},
-    )
+    counts = {archive.places[piece.place]: len(piece.rows.starts) for piece in archive.pieces}
+    return verify(path, {place: Expected(count, archive.size, rules) for place, count in counts.items()})

@@ -29,6 +29,7 @@ class Settings:
     regions: tuple[str, ...] = _option((), "regions by name; none: all there are, or the competition's core")
     years: tuple[int, ...] = _option((), "years of the folder; none: all there are")
     cache: str = _option("", "folder for packed frames of the data, filled as they are first read")
+    literal: bool = _option(False, "missing pixels of the data are 0 K, as in the starter kit, not the band's mean")
     size: int = _option(0, f"side of both grids; 0: the folder's, or {GENERATED_SIZE} where generated", "pixels")
     train_windows: int = _option(160, "generated windows to learn from")
     validation_windows: int = _option(32, "generated windows to choose by")
@@ -56,6 +57,8 @@ class Settings:
         if self.size and (self.size % 6 or not 24 <= self.size <= 1512):
             raise UserError(f"size {self.size}", "a multiple of 6 from 24 to 1512: six radar pixels a satellite pixel")
         self._check_width()
+        if self.literal and not self.data:
+            raise UserError("literal with generated weather", "a folder of the competition's files", "--set data=DIR")
         if self.augment and not self.data and self.side % 12:
             raise UserError(f"augment with size {self.side}", "a multiple of 12, so that both grids share their centre")
 

@@ -59,7 +59,7 @@ def open_split(settings: Settings, split: str) -> Data[Windows]:
 def _archive(settings: Settings, split: str) -> Data[Windows]:
     from fewer.tasks.nowcast.archive import Reading, open_archive
 
-    reading = Reading(regions=settings.regions, years=settings.years, cache=settings.cache)
+    reading = Reading(settings.regions, settings.years, literal=settings.literal, cache=settings.cache)
     data = open_archive(settings.data, split, reading)
     if settings.size and settings.size != data.size:
         raise UserError(

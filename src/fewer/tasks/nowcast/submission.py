@@ -1,4 +1,7 @@
-"""What the competition takes: `<year>/<region>.pred.h5[.gz]` with 0 and 1, in a zip with the years at its root."""
+"""What the competition takes: `<year>/<region>.pred.h5[.gz]` in a zip with the years at its root.
+
+In 2022 the files held 0 and 1; in 2023 rates in mm/h, for the contest in nowcasting of the first 16 lead times alone.
+"""
 
 from __future__ import annotations
 
@@ -13,48 +16,74 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fewer.core.errors import UserError
 from fewer.core.whole import refusal
+from fewer.tasks.nowcast.frames import LARGEST
 from fewer.tasks.nowcast.layout import Place
 from fewer.tasks.nowcast.source import opened
 from fewer.tasks.nowcast.windows import LEADS
 
-__all__ = ["KEY", "Expected", "verify", "write_forecast", "write_zip"]
+__all__ = ["KEY", "RULES", "Expected", "Rules", "verify", "write_forecast", "write_zip"]
 
 KEY = "submission"
 _NAME = re.compile(r"(?P<year>\d{4})/(?P<region>[^/]+)\.pred\.h5(?P<packed>\.gz)?")
-_DTYPES = ("float32", "uint8")
 _DAY = (2022, 1, 1, 0, 0, 0)  # in the zip, so that equal forecasts give equal files
+
+
+class Rules(NamedTuple):
+    """What a year's contest asks of every pixel."""
+
+    slots: int = LEADS  # lead times, the first ones
+    rates: bool = False  # mm/h instead of 0 and 1
+
+    def odd(self, values: NDArray[Any]) -> NDArray[np.bool_]:
+        """Where a value is none of those that are taken."""
+        if not self.rates:
+            return ~np.isin(values, (0, 1))
+        return ~((values >= 0) & (values <= LARGEST))  # NaN compares to nothing
+
+    def words(self) -> str:
+        """The values that are taken."""
+        return f"rates from 0 to {LARGEST:g} mm/h" if self.rates else "0 and 1"
+
+    def dtypes(self) -> tuple[str, ...]:
+        """The types that are taken."""
+        return ("float32",) if self.rates else ("float32", "uint8")
+
+
+RULES = {"2022": Rules(), "2023": Rules(rates=True), "2023-nowcasting": Rules(slots=16, rates=True)}
 
 
 @dataclass(frozen=True)
 class Expected:
-    """How many forecasts each region-year takes; the competition's 60 and 252 by default."""
+    """How many forecasts each region-year takes, and of what; the competition's 60 and 252 by default."""
 
     samples: int = 60
     size: int = 252
+    rules: Rules = RULES["2022"]
 
     def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """As documented, and as the organisers' own writer squeezes it; both were taken."""
-        return (self.samples, 1, LEADS, self.size, self.size), (self.samples, LEADS, self.size, self.size)
+        each = (self.rules.slots, self.size, self.size)
+        return (self.samples, 1, *each), (self.samples, *each)
 
 
 def write_forecast(
     folder: Path, place: Place, batches: Iterable[NDArray[Any]], expected: Expected, *, dtype: str = "float32"
 ) -> Path:
-    """One region-year, batch after batch (count, LEADS, size, size) in the order of the test blocks, then gzipped.
+    """One region-year, batch after batch (count, slots, size, size) in the order of the test blocks, then gzipped.
 
     Holds one batch in memory, whatever the number of blocks.
     """
     import h5py
 
-    if dtype not in _DTYPES:
-        raise UserError(f"dtype {dtype!r}", f"one of {', '.join(_DTYPES)}")
+    if dtype not in expected.rules.dtypes():
+        raise UserError(f"dtype {dtype!r}", f"{' or '.join(expected.rules.dtypes())} for {expected.rules.words()}")
     target = folder / str(place.year) / f"{place.region}.pred.h5.gz"
     plain, packed = target.with_suffix(".part"), target.with_suffix(".gz.part")
     try:
@@ -80,10 +109,12 @@ def write_forecast(
 
 
 def _judge(batch: NDArray[Any], place: Place, expected: Expected, done: int) -> None:
-    if batch.shape[1:] != (LEADS, expected.size, expected.size) or done + len(batch) > expected.samples:
+    if batch.shape[1:] != expected.shapes()[1][1:] or done + len(batch) > expected.samples:
         raise UserError(f"forecasts {batch.shape} of {place} after {done}", f"{expected.shapes()[1]} in all")
-    if not np.isin(batch, (0, 1)).all():
-        raise UserError(f"forecasts of {place} other than 0 and 1", "decisions", "compare probabilities to a threshold")
+    rules = expected.rules
+    if rules.odd(batch).any():
+        cure = "make them rates" if rules.rates else "compare probabilities to a threshold"
+        raise UserError(f"{batch[rules.odd(batch)][0]} in the forecasts of {place}", rules.words(), cure)
 
 
 def write_zip(folder: Path, path: Path) -> None:
@@ -177,12 +208,12 @@ def _content(dataset: Any, expected: Expected) -> list[str]:
     if shape not in expected.shapes():
         wanted = " or ".join(map(str, expected.shapes()))
         return [f"{shape}; expected {wanted}"]
-    if dataset.dtype.name not in _DTYPES:
-        reasons.append(f"{dataset.dtype.name}; expected {' or '.join(_DTYPES)}")
+    rules = expected.rules
+    if dataset.dtype.name not in rules.dtypes():
+        reasons.append(f"{dataset.dtype.name}; expected {' or '.join(rules.dtypes())}")
     for sample in range(shape[0]):
         values = dataset[sample]
-        if not np.isin(values, (0, 1)).all():
-            odd = values[~np.isin(values, (0, 1))].flat[0]
-            reasons.append(f"{odd} in forecast {sample}; expected 0 and 1")
+        if (odd := rules.odd(values)).any():
+            reasons.append(f"{values[odd][0]} in forecast {sample}; expected {rules.words()}")
             break
     return reasons

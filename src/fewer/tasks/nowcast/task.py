@@ -151,17 +151,32 @@ class Nowcast(Task[Windows]):
 
     @property
     def wet_share(self) -> float:
-        """Of the valid pixels of the training data, counted on windows spread over it; 1e-4 to 0.9."""
-        if not hasattr(self, "_wet_share"):
+        """Of the valid pixels of the training data, 1e-4 to 0.9."""
+        return self._climate()[0]
+
+    def rates(self, probability: Tensor) -> Tensor:
+        """What falls on average where rain has a probability, in mm/h: the competition of 2023 asks for it.
+
+        A model that learned with weight w says w p / (w p + 1 - p), which is undone; rain has the mean rate of the
+        training data's.
+        """
+        weight = self.positive_weight if self.settings.loss == "bce" else 1.0
+        return probability / (probability + weight * (1 - probability)) * self._climate()[1]
+
+    def _climate(self) -> tuple[float, float]:
+        """Share and mean rate (mm/h) of the training data's wet pixels, counted once on windows spread over it."""
+        if not hasattr(self, "_counted"):
             data = self._split("train")
             index = torch.linspace(0, len(data) - 1, min(_COUNTED, len(data))).long()
-            rain = valid = 0.0
+            rain = fallen = valid = 0.0
             for part in index.split(_PER_BATCH):
                 batch = data.take(part)
-                rain += float((self._wet(batch) * batch.valid).sum(dtype=torch.float64))
+                wet = self._wet(batch) * batch.valid
+                rain += float(wet.sum(dtype=torch.float64))
+                fallen += float((wet * batch.rate).sum(dtype=torch.float64))
                 valid += float(batch.valid.sum(dtype=torch.float64))
-            self._wet_share = min(max(rain / max(valid, 1.0), 1e-4), 0.9)
-        return self._wet_share
+            self._counted = min(max(rain / max(valid, 1.0), 1e-4), 0.9), fallen / max(rain, 1.0)
+        return self._counted
 
     def _wet(self, batch: Windows) -> Tensor:
         return wet(batch.rate, self.settings.rain_mm_per_hour).to(batch.satellite.dtype)
