@@ -1,5 +1,6 @@
 #!/bin/sh
-# Train and pack the zoo's access-point selector and its ordinary (dense, not hardened) digit classifier; minutes each.
+# Train and pack the zoo's access-point selector, its ordinary (dense, not hardened) digit classifier, and clones of its
+# hopper with ever fewer weights; minutes each.
 set -eu
 fewer=${FEWER:-.venv/bin/fewer}
 runs=${1:-runs/zoo}
@@ -7,3 +8,13 @@ runs=${1:-runs/zoo}
 "$fewer" pack "$runs/cellfree-80" -o src/fewer/zoo/cellfree-80.pack
 "$fewer" train vision --set network=cnn1 --threads 1 --out "$runs/digits-dense"
 "$fewer" pack "$runs/digits-dense" -o src/fewer/zoo/digits-dense.pack
+clone() {  # name, then what prunes it
+  name=$1
+  shift
+  "$fewer" train control --set environment=hopper --set algorithm=plain-bc --set hidden=256,256 --set transitions=50000 \
+    --steps 8000 --batch 256 --optimizer adam,lr=3e-3,decay_from=0.3 --threads 1 "$@" --out "$runs/$name"
+  "$fewer" pack "$runs/$name" --values float16 -o "src/fewer/zoo/$name.pack"
+}
+clone control-hopper-dense
+clone control-hopper-95 --prune snip --sparsity 0.95
+clone control-hopper-99 --prune snip --sparsity 0.99

@@ -37,6 +37,15 @@ def test_what_is_no_observation_is_refused(policies: TestClient, wrong: object) 
     assert answer.status_code == 422 and answer.json()["detail"]
 
 
+def test_policies_of_one_robot_are_together_whatever_their_packs_call_it() -> None:
+    names = ["control-hopper", "control-hopper-95", "control-walker2d"]
+    with TestClient(Application(open_models(names))) as client:
+        worlds = client.get("/v1/control/worlds").json()
+        listed = {model["name"]: model["removed"] for model in client.get("/v1/models").json()}
+    assert worlds == dict(zip(names, ["Hopper-v5", "Hopper-v5", "Walker2d-v5"]))
+    assert listed["control-hopper-95"] == pytest.approx(0.95, abs=1e-3) and listed["control-walker2d"] == 0
+
+
 def test_an_episode_is_the_one_gymnasium_plays(policies: TestClient) -> None:
     from fewer.tasks.control.simulator import make
 

@@ -122,14 +122,25 @@ def test_a_token_in_the_address_opens_the_pages(browser: Any, tmp_path: Path) ->
         assert "token" in stranger.page.locator("#trouble").inner_text()
 
 
-def test_a_policy_is_watched_at_work(browser: Any, tmp_path: Path) -> None:
+def test_a_policy_is_watched_at_work_and_dragged_to_fewer_weights(browser: Any, tmp_path: Path) -> None:
     pytest.importorskip("mujoco", reason="no MuJoCo: pip install 'fewer[control]'")
-    with serving(["control-hopper", "control-walker2d"]) as server:
+    names = ["control-walker2d", "control-hopper-99", "control-hopper-dense", "control-hopper-95"]
+    with serving(names) as server:
         visit = Visit(browser, server.url, SIZES["phone"], "light")
-        visit.page.goto(f"{server.url}/control")
-        visit.page.wait_for_selector("#stage[data-model='control-hopper']")
-        visit.page.wait_for_selector("#stage:not([data-frame='0'])")
-        assert "after" in visit.page.locator("#verdict").inner_text()
-        visit.page.locator("#world").select_option("Walker2d-v5")
-        visit.page.wait_for_selector("#stage[data-model='control-walker2d']")
+        page = visit.page
+        page.goto(f"{server.url}/control")
+        page.wait_for_selector("#stage[data-model='control-hopper-dense']")  # most policies, dense first
+        page.wait_for_selector("#stage:not([data-frame='0'])")
+        assert page.locator("#verdict").inner_text().startswith("Still going")
+        assert page.locator("#stops span").all_inner_texts() == ["0 %", "95 %", "99 %"]
+        page.locator("#sparsity").fill("1")
+        page.wait_for_selector("#stage[data-model='control-hopper-95']")
+        assert page.locator("#removed").inner_text() == "95 %"
+        page.locator("#sparsity").press("ArrowRight")
+        page.wait_for_selector("#stage[data-model='control-hopper-99']")
+        assert page.locator("#verdict").inner_text().startswith("Fell")
+        page.screenshot(path=tmp_path / "fallen.png", full_page=True)
+        page.locator("#world").select_option("Walker2d-v5")
+        page.wait_for_selector("#stage[data-model='control-walker2d']")
+        assert page.locator("#choose").is_hidden()  # one policy: nothing to drag
         visit.end(tmp_path / "control.png")

@@ -6,12 +6,14 @@ let models = [];
 let worlds = {};
 let film;
 let began;
-let seed = 0;
+let seed = 2; // a start from which the policies differ as they do on average
+let wanted = 0; // share removed of the policy that is watched
 let tallest = 2; // metres that the stage must show
 
-// dense first: to the right there are fewer weights
+// all policies of one robot, dense first: to the right there are fewer weights
 const choices = () => models.filter((model) => worlds[model.name] === byId("world").value)
-  .sort((a, b) => b.kept / b.weights - a.kept / a.weights);
+  .sort((a, b) => a.removed - b.removed);
+const percent = (model) => `${(100 * model.removed).toFixed(0)} %`;
 
 function ground(context, scale, middle, floor) {
   context.strokeStyle = colour("rule");
@@ -90,15 +92,20 @@ const put = newest((wish) => ask("/v1/control/episode", wish), show);
 
 function again() {
   const model = choices()[Number(byId("sparsity").value)];
-  byId("removed").textContent = `${(100 * (1 - model.kept / model.weights)).toFixed(0)} %`;
+  wanted = model.removed;
+  byId("removed").textContent = percent(model);
+  byId("sparsity").setAttribute("aria-valuetext", `${percent(model)} removed`);
   put({ model: model.name, seed });
 }
 
+// another robot: its policy nearest to the sparsity that was looked at
 function chosen() {
-  const count = choices().length;
-  byId("sparsity").max = count - 1;
-  byId("sparsity").value = 0;
-  byId("sparsity").disabled = count < 2;
+  const found = choices();
+  const far = (model) => Math.abs(model.removed - wanted);
+  byId("sparsity").max = found.length - 1;
+  byId("sparsity").value = found.indexOf(found.reduce((best, model) => (far(model) < far(best) ? model : best)));
+  byId("choose").hidden = found.length < 2;
+  byId("stops").replaceChildren(...found.map((model) => make("span", {}, percent(model))));
   again();
 }
 
@@ -109,7 +116,10 @@ byId("again").addEventListener("click", () => { seed += 1; again(); });
 async function start() {
   await header();
   [models, worlds] = await Promise.all([modelsOf("control"), ask("/v1/control/worlds")]);
-  byId("world").append(...[...new Set(Object.values(worlds))].map((name) => make("option", { value: name }, name)));
+  // the robot with most policies first: there is something to drag
+  const many = (name) => Object.values(worlds).filter((world) => world === name).length;
+  const names = [...new Set(Object.values(worlds))].sort((a, b) => many(b) - many(a));
+  byId("world").append(...names.map((name) => make("option", { value: name }, name)));
   chosen();
   onTheme(() => film && draw(film.frames[0]));
   requestAnimationFrame(play);
