@@ -43,8 +43,8 @@ function draw(frame) {
   const context = stage.getContext("2d");
   context.fillStyle = colour("paper");
   context.fillRect(0, 0, width, height);
-  const scale = height * 0.8 / tallest; // pixels a metre
-  const floor = height * 0.86;
+  const floor = Math.min(height * 0.86, height - 34); // room for the metres below it
+  const scale = floor * 0.93 / tallest; // pixels a metre
   const middle = frame.reduce((sum, [x1, , x2]) => sum + x1 + x2, 0) / frame.length / 2;
   ground(context, scale, middle, floor);
   const at = (x, z) => [width / 2 + (x - middle) * scale, floor - z * scale];
