@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from fewer.core.cache import cache_folder
 from fewer.core.errors import UserError
 from fewer.core.settings import nearest
 from fewer.tasks.control import d4rl, experts, files
@@ -20,7 +20,7 @@ from fewer.tasks.control.environments import ENVIRONMENTS, Environment
 from fewer.tasks.control.environments import environment as find
 from fewer.tasks.control.transitions import Transitions
 
-__all__ = ["Expert", "cache_folder", "transitions"]
+__all__ = ["Expert", "transitions"]
 
 _FORM = "expert:ENVIRONMENT[:TRANSITIONS[:SEED[:NOISE]]]"
 
@@ -60,12 +60,6 @@ class Expert:
                 made_by.update(importlib.metadata.version(part).encode())
         words = f"{self.environment}-{self.transitions}-seed{self.seed}-noise{self.deviation():g}"
         return cache_folder() / "control" / f"{words}-{made_by.hexdigest()[:8]}.hdf5"
-
-
-def cache_folder() -> Path:
-    """$FEWER_CACHE, or fewer's folder in the user's cache."""
-    named = os.environ.get("FEWER_CACHE")
-    return Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fewer"
 
 
 def transitions(source: str | Path, environment: str | Environment | None = None) -> Transitions:
