@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -14,6 +17,7 @@ from fewer.tasks.nowcast.bands import BANDS
 from fewer.tasks.nowcast.gaps import Gaps
 from fewer.tasks.nowcast.layout import CORE, SPLITS, Place
 from fewer.tasks.nowcast.regimes import Scene, checked_regions, draw_scene
+from fewer.tasks.nowcast.remembered import remembered
 from fewer.tasks.nowcast.weather import WET, Weather, checked_size
 from fewer.tasks.nowcast.windows import LEADS, SEEN, Windows
 
@@ -34,27 +38,60 @@ def generated(
 ) -> Data[Windows]:
     """`count` windows spread evenly over the regions and both years; splits and seeds share no weather.
 
-    Window i is the same whatever the count, on a CPU to the bit. CUDA is much faster and draws other weather.
+    Window i is the same whatever the count, on a CPU to the bit, and kept in the cache if all are of a moderate size.
+    CUDA is much faster and draws other weather.
     """
     if split not in SPLITS:
         raise UserError(f"split {split!r}", f"one of {', '.join(SPLITS)}")
     if count < 1:
         raise UserError(f"{count} windows", "at least one")
     checked_size(size)
-    everywhere = places(checked_regions(regions))
-    chunk = 32 if torch.device(device).type == "cuda" else 4 if size < 200 else 1
-    satellites, codes = [], []
-    for first in range(0, count, chunk):
-        # always whole chunks: even the last bits of a window do not depend on how many are wanted
-        numbers = range(first, first + chunk)
-        scenes = [draw_scene(everywhere[n % len(everywhere)], seed=seed, name=f"{split}/{n}") for n in numbers]
-        satellite, code = _packed(scenes, size, device)
-        satellites.append(satellite[: count - first])
-        codes.append(code[: count - first])
-    place = torch.arange(count, device=device) % len(everywhere)
-    packed = PackedWindows(torch.cat(satellites), torch.cat(codes), place)
+    wished = Wish(split, count, size, seed, checked_regions(regions))
+    packed: Mapping[str, Tensor]
+    if torch.device(device).type == "cpu":
+        packed = remembered(wished.words(), wished.bytes(), functools.partial(_drawn, wished, device))
+    else:
+        packed = _drawn(wished, device)
+    place = torch.arange(count, device=device) % len(places(regions))
+    windows = PackedWindows(packed["satellite"], packed["codes"], place)
     ready = 4 * count * size**2 * (SEEN * (len(BANDS) + 1) + 2 * LEADS) <= _UNPACKED_BYTES
-    return TensorData(packed.take(torch.arange(count))) if ready else packed
+    return TensorData(windows.take(torch.arange(count))) if ready else windows
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Which windows."""
+
+    split: str
+    count: int
+    size: int
+    seed: int
+    regions: tuple[str, ...]
+
+    def words(self) -> str:
+        """A name that no other windows have."""
+        where = hashlib.sha256(",".join(self.regions).encode()).hexdigest()[:8]
+        return f"{self.split}-{self.count}-{self.size}px-seed{self.seed}-{where}"
+
+    def bytes(self) -> int:
+        """Of them packed."""
+        return self.count * self.size**2 * (2 * SEEN * len(BANDS) + LEADS)
+
+
+def _drawn(wish: Wish, device: str) -> dict[str, Tensor]:
+    everywhere = places(wish.regions)
+    chunk = 32 if torch.device(device).type == "cuda" else 4 if wish.size < 200 else 1
+    satellites, codes = [], []
+    for first in range(0, wish.count, chunk):
+        # always whole chunks: even the last bits of a window do not depend on how many are wanted
+        scenes = [
+            draw_scene(everywhere[number % len(everywhere)], seed=wish.seed, name=f"{wish.split}/{number}")
+            for number in range(first, first + chunk)
+        ]
+        satellite, code = _packed(scenes, wish.size, device)
+        satellites.append(satellite[: wish.count - first])
+        codes.append(code[: wish.count - first])
+    return {"satellite": torch.cat(satellites), "codes": torch.cat(codes)}
 
 
 class PackedWindows:

@@ -1,0 +1,150 @@
+"""Weather that was drawn once is read afterwards, to the bit, and drawn again where it cannot be."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from fewer.tasks.nowcast import generated as module
+from fewer.tasks.nowcast import remembered as cache
+from fewer.tasks.nowcast.generated import generated
+from fewer.tasks.nowcast.remembered import remembered
+from fewer.tasks.nowcast.task import Nowcast, Settings
+from fewer.tasks.nowcast.windows import Windows
+
+torch.set_num_threads(1)
+WANTED: dict[str, Any] = {"split": "test", "count": 2, "size": 24, "seed": 3}
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("FEWER_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(cache, "_LEAST", 0)
+    return tmp_path / "cache" / "nowcast"
+
+
+def taken(**changes: Any) -> Windows:
+    data = generated(**{**WANTED, **changes})
+    return data.take(torch.arange(len(data)))
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.safetensors"))
+
+
+def refuse_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def draw(*arguments: Any) -> dict[str, Tensor]:
+        raise AssertionError("drawn again")
+
+    monkeypatch.setattr(module, "_drawn", draw)
+
+
+def same(one: Windows, other: Windows) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_weather_is_drawn_once_and_then_read_to_the_bit(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    first = taken()
+    assert len(files(folder)) == 1
+    refuse_drawing(monkeypatch)
+    assert same(taken(), first)
+    with pytest.raises(AssertionError, match="drawn again"):
+        taken(seed=4)
+
+
+@pytest.mark.parametrize(
+    "change", [{"seed": 4}, {"split": "train"}, {"size": 30}, {"count": 3}, {"regions": ["roxi_0004"]}], ids=str
+)
+def test_other_weather_has_a_file_of_its_own(change: dict[str, Any], folder: Path) -> None:
+    taken(), taken(**change)
+    assert len(files(folder)) == 2
+
+
+def test_a_damaged_file_is_drawn_anew(folder: Path) -> None:
+    first = taken()
+    (path,) = files(folder)
+    whole = path.read_bytes()
+    for damaged in (whole[:-1], whole[:5], b""):
+        path.write_bytes(damaged)
+        assert same(taken(), first)
+        assert path.read_bytes() == whole
+
+
+def test_weather_that_other_code_drew_is_not_believed(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    taken()
+    monkeypatch.setattr(cache, "_drawn_by", lambda: "another")
+    taken()
+    assert len(files(folder)) == 2
+
+
+def test_a_cache_that_cannot_be_written_costs_time_and_not_the_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    first = taken()
+    monkeypatch.setenv("FEWER_CACHE", str(tmp_path / "file"))
+    assert same(taken(), first)
+
+
+def test_little_and_very_much_weather_is_not_kept(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    wanted = 2 * 24**2 * 120  # bytes
+    for name, bound in (("_LEAST", wanted + 1), ("_MOST", wanted - 1)):
+        with monkeypatch.context() as patch:
+            patch.setattr(cache, name, bound)
+            taken()
+        assert not files(folder)
+    taken()
+    assert files(folder)
+
+
+def test_what_was_read_longest_ago_goes_first(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    def one(name: str) -> None:
+        remembered(name, 4096, lambda: {"x": torch.zeros(1024)})
+        time.sleep(0.02)  # file systems tell times this far apart
+
+    monkeypatch.setattr(cache, "_ALL", 10_000)
+    for name in ("a", "b", "a", "c"):
+        one(name)
+    assert [path.name[0] for path in files(folder)] == ["a", "c"]
+
+
+def _draw_slowly(marks: Path) -> Mapping[str, Tensor]:
+    (marks / str(os.getpid())).touch()
+    time.sleep(0.3)
+    return {"x": torch.full((8,), float(os.getpid()))}
+
+
+def _ask(marks: Path, answers: Any) -> None:
+    answers.put(remembered("both", 32, lambda: _draw_slowly(marks))["x"].tolist())
+
+
+def test_processes_that_start_together_draw_once(tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    context = multiprocessing.get_context("fork")
+    answers: Any = context.Queue()
+    workers = [context.Process(target=_ask, args=(marks, answers)) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    found = [answers.get(timeout=30) for _ in workers]
+    for worker in workers:
+        worker.join(30)
+    assert found[0] == found[1] == found[2]
+    assert len(list(marks.iterdir())) == 1
+
+
+def test_a_task_draws_no_split_before_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse_drawing(monkeypatch)
+    task = Nowcast(Settings(size=24, width=4, positive_weight=2.0))
+    task.networks()
+    task.objectives()
+    with pytest.raises(AssertionError, match="drawn again"):
+        task.data("test")
