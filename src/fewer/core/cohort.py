@@ -6,6 +6,7 @@ not wait for Python. A replica's numbers do not depend on who else is in the coh
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +15,8 @@ from torch import Tensor
 from torch.func import vmap
 from torch.utils import _pytree as pytree
 
+from fewer.core import optimizer
+from fewer.core.aligned import Aligned
 from fewer.core.data import TensorData
 from fewer.core.engine import Engine
 from fewer.core.nets import NetworkSet
@@ -24,6 +27,7 @@ __all__ = ["Cohort"]
 
 Case = tuple[tuple[bool, ...], tuple[bool, ...]]  # which parts take their turn, which networks are masked
 Arguments = tuple[Any, Any, Any, Tensor, Tensor]  # weights, buffers, batch, seeds, step
+Found = tuple[Tensor, dict[str, Tensor]]  # losses (replicas,); gradients (replicas, weights) by network
 BACKEND = "inductor"
 _WARMUP = 3  # eager steps before capture, so that lazy initialisation and cuDNN's choices are behind us
 
@@ -46,24 +50,15 @@ class Cohort(Engine):
         """Eager steps that were taken before a capture."""
         return {}
 
-    def gradients(self, objective: Objective[Any], batch: Any) -> tuple[Tensor, dict[str, Tensor]]:
+    def gradients(self, objective: Objective[Any], batch: Any) -> Found:
         networks = self.state.networks
         weights = {name: network.views() for name, network in networks.items()}
         buffers = {name: network.buffers for name, network in networks.items()}
         arguments = (weights, buffers, batch, self.seeds, self.state.step)
-        if self.compiles:
-            losses, found = self._compiled(objective, arguments)
-        else:
-            losses, found = self._differentiated(objective, arguments)
-        gradients, replicas = iter(found), len(self.seeds)
-        flat = {
-            name: torch.cat([next(gradients).reshape(replicas, -1) for _ in weights[name]], 1)
-            for name in objective.trains
-        }
-        return losses, flat
+        return self._compiled(objective, arguments) if self.compiles else self._differentiated(objective, arguments)
 
-    def _differentiated(self, objective: Objective[Any], arguments: Arguments) -> tuple[Tensor, list[Tensor]]:
-        """Losses (replicas,), and the gradient at every parameter of the networks that the objective trains."""
+    def _differentiated(self, objective: Objective[Any], arguments: Arguments) -> Found:
+        """Losses (replicas,), and the gradient at the weights of each network that the objective trains."""
         weights, buffers, batch, seeds, step = arguments
         modules = {name: network.module for name, network in self.state.networks.items()}
         weights = dict(weights)
@@ -77,7 +72,11 @@ class Cohort(Engine):
         shared = 0 if self.data.in_memory else None
         losses = vmap(one, in_dims=(0, 0, shared, 0))(weights, buffers, batch, seeds)
         leaves = [view for name in objective.trains for view in weights[name].values()]
-        return losses.detach(), list(torch.autograd.grad(losses.sum(), leaves, materialize_grads=True))
+        found = iter(torch.autograd.grad(losses.sum(), leaves, materialize_grads=True))
+        return losses.detach(), {
+            name: torch.cat([next(found).reshape(len(seeds), -1) for _ in weights[name]], 1)
+            for name in objective.trains
+        }
 
     @property
     def compiles(self) -> bool:
@@ -85,25 +84,52 @@ class Cohort(Engine):
         return self.training.compile and self.device.type == "cuda"
 
     @cached_property
-    def programs(self) -> dict[int, Any]:
-        """Compiled objectives by their place."""
+    def programs(self) -> dict[tuple[Any, ...], Any]:
+        """What was compiled, by what it is for."""
         return {}
 
-    def _compiled(self, objective: Objective[Any], arguments: Arguments) -> tuple[Tensor, list[Tensor]]:
+    def _compiled(self, objective: Objective[Any], arguments: Arguments) -> Found:
         """The same from fused kernels: forward and backward are recorded together as one list of operations."""
+
+        def whole(arguments: Arguments) -> Found:
+            with Aligned():
+                return self._differentiated(objective, arguments)
+
         index = next(place for place, found in enumerate(self.objectives) if found is objective)
+        return self._run(("gradients", index), whole, arguments)  # type: ignore[no-any-return]
+
+    def update_(self, place: tuple[int, str], gradient: Tensor, rate: Tensor, turn: Tensor) -> None:
+        if not self.compiles:
+            return super().update_(place, gradient, rate, turn)
+        index, name = place
+        network, settings = self.state.networks[name], self.settings[index]
+        masks = {} if network.mask is None else {"mask": network.mask}
+
+        def whole(arguments: Any) -> None:
+            weights, gradient, masks, moments, rate, turn = arguments
+            for mask in masks.values():
+                gradient = gradient * mask
+            # a rate of two dimensions asks for elementwise operations, which are fused with the masks
+            optimizer.update_(settings, weights, gradient, moments, rate=rate.reshape(-1, 1), step=turn)
+            if settings.weight_decay:
+                for mask in masks.values():
+                    weights.mul_(mask)
+
+        arguments = (network.weights, gradient, masks, self.state.moments[index][name], rate, turn)
+        return self._run(("update", index, name, bool(masks)), whole, arguments)  # type: ignore[no-any-return]
+
+    def _run(self, key: tuple[Any, ...], whole: Callable[[Any], Any], arguments: Any) -> Any:
+        """Compiled when it is first asked for."""
         inputs, form = pytree.tree_flatten(arguments)
-        if index not in self.programs:
+        if key not in self.programs:
             from torch.fx.experimental.proxy_tensor import make_fx
 
-            def whole(*tensors: Tensor) -> tuple[Tensor, list[Tensor]]:
-                return self._differentiated(objective, pytree.tree_unflatten(list(tensors), form))
-
-            recorded = make_fx(whole)(*inputs)
-            self.programs[index] = torch.compile(recorded, backend=BACKEND, dynamic=False)
+            # recording runs the operations, and some change their inputs: so on copies
+            copies = [tensor.clone() for tensor in inputs]
+            recorded = make_fx(lambda *tensors: whole(pytree.tree_unflatten(list(tensors), form)))(*copies)
+            self.programs[key] = torch.compile(recorded, backend=BACKEND, dynamic=False)
         with torch.no_grad():
-            losses, found = self.programs[index](*inputs)
-        return losses, list(found)
+            return self.programs[key](*inputs)
 
     def advance(self, steps: int) -> None:
         """That many steps; on CUDA by replaying a graph for each combination of what takes its turn."""

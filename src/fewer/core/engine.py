@@ -169,20 +169,21 @@ class Engine(ABC):
         turn = torch.div(self.state.step, objective.every, rounding_mode="floor")
         total = -(-self.training.steps // objective.every)
         rate = self.rate(index, turn, total)
-        masks = {name: self.state.networks[name].mask for name in gradients}
-        gradients = {n: g if (mask := masks[n]) is None else g * mask for n, g in gradients.items()}
-        if settings.clip_value:
-            bound = settings.clip_value
-            gradients = {name: gradient.clamp(-bound, bound) for name, gradient in gradients.items()}
-        if settings.clip:
-            norm = sum(g.square().sum(1, keepdim=True) for g in gradients.values())
-            scale = (settings.clip / (torch.as_tensor(norm).sqrt() + 1e-6)).clamp(max=1.0)
-            gradients = {name: gradient * scale for name, gradient in gradients.items()}
+        if settings.clip or settings.clip_value:
+            gradients = _clipped(
+                settings, {name: _masked(g, self.state.networks[name].mask) for name, g in gradients.items()}
+            )
         for name, gradient in gradients.items():
-            weights, moments = self.state.networks[name].weights, self.state.moments[index][name]
-            optimizer.update_(settings, weights, gradient, moments, rate=rate, step=turn)
-            if (mask := masks[name]) is not None and settings.weight_decay:
-                weights.mul_(mask)  # without decay a pruned weight has no gradient and no moments, and does not move
+            self.update_((index, name), gradient, rate, turn)
+
+    def update_(self, place: tuple[int, str], gradient: Tensor, rate: Tensor, turn: Tensor) -> None:
+        """Move one network's weights; `place` is the number of the objective and the name of the network."""
+        index, name = place
+        network, settings = self.state.networks[name], self.settings[index]
+        moments = self.state.moments[index][name]
+        optimizer.update_(settings, network.weights, _masked(gradient, network.mask), moments, rate=rate, step=turn)
+        if network.mask is not None and settings.weight_decay:
+            network.weights.mul_(network.mask)  # without decay a pruned weight has no moments, and does not move
 
     @torch.no_grad()
     def _follow_(self, name: str, source: str, rate: float) -> None:
@@ -196,3 +197,19 @@ class Engine(ABC):
         self.state.load_(tensors)
         self.count = int(self.state.step)
         self.counted = [self._turns(objective) for objective in self.objectives]
+
+
+def _masked(gradient: Tensor, mask: Tensor | None) -> Tensor:
+    return gradient if mask is None else gradient * mask
+
+
+def _clipped(settings: Optimizer, gradients: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Numbers bounded, then each replica's norm over all the networks."""
+    found = dict(gradients)
+    if bound := settings.clip_value:
+        found = {name: gradient.clamp(-bound, bound) for name, gradient in found.items()}
+    if settings.clip:
+        norm = sum(gradient.square().sum(1, keepdim=True) for gradient in found.values())
+        scale = (settings.clip / (torch.as_tensor(norm).sqrt() + 1e-6)).clamp(max=1.0)
+        found = {name: gradient * scale for name, gradient in found.items()}
+    return found
