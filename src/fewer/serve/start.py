@@ -13,6 +13,7 @@ import uvicorn
 
 from fewer.core.errors import UserError
 from fewer.serve.app import Application
+from fewer.serve.connection import Connection
 
 __all__ = ["address", "bind", "checked_host", "serve"]
 
@@ -89,6 +90,7 @@ def _one(application: Application, listening: socket.socket, worker: int) -> Non
         signal.signal(number, _obeyed)  # uvicorn stops in order, then raises the signal once more
     config = uvicorn.Config(
         application,
+        http=Connection,
         log_level="warning",
         access_log=False,
         lifespan="on",
