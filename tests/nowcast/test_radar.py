@@ -113,3 +113,60 @@ def test_an_npz_that_is_no_event_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "e.npz").write_bytes(b"no zip")
     with pytest.raises(UserError, match="npz"):
         radar.read(tmp_path / "e.npz")
+
+
+@pytest.mark.parametrize(
+    ("raw", "what", "line"),
+    [
+        (RAW, {"gain": 0.0}, "gain 0"),
+        (RAW, {"gain": np.nan}, "gain nan"),
+        (RAW, {"gain": b"much"}, "could not convert"),
+        (RAW, {"offset": np.inf}, "offset inf"),
+        (RAW[:0], {}, "(0, 3)"),
+        (np.zeros((2, 3, 4)), {}, "(2, 3, 4)"),
+        (RAW.astype(np.complex64), {}, "complex64"),
+        (np.full((2, 3), b"x"), {}, "expected ODIM"),
+        (RAW, {"nodata": None}, "no attribute nodata"),
+    ],
+)
+def test_a_composite_that_cannot_be_rates_is_one_line(
+    raw: Any, what: dict[str, Any], line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    attributes = {key: value for key, value in {**RATE, **what}.items() if value is not None}
+    write_odim(tmp_path / "a.h5", [(raw, attributes)])
+    assert main(["data", "nowcast", "--radar", str(tmp_path / "a.h5")]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and line in said, said
+
+
+def test_faster_than_any_rain_on_record_is_unseen(tmp_path: Path) -> None:
+    write_odim(tmp_path / "a.h5", [(np.array([[1.0, 1900.0, 2100.0, 1e300]]), RATE)])
+    expected = np.array([[[1, 1900, np.nan, np.nan]]], dtype=np.float32)
+    np.testing.assert_array_equal(radar.read(tmp_path / "a.h5").rates, expected)
+    np.savez(tmp_path / "e.npz", rain=[[[1.0, 1900.0, 2100.0, 1e300]]], step_min=5, res_km=1.0)
+    np.testing.assert_array_equal(radar.read(tmp_path / "e.npz").rates, expected)
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"rain": np.zeros((0, 4, 4))}, "(0, 4, 4)"),
+        ({"rain": np.zeros((2, 4, 4), dtype=bool)}, "bool"),
+        ({"rain": np.zeros((2, 4, 4), dtype=np.complex64)}, "complex64"),
+        ({"times": np.array(["1800"])}, "times (1,) of 2"),
+        ({"times": np.array(["1815", "1800"])}, "rising"),
+        ({"times": np.array(["1800", "1800"])}, "rising"),
+        ({"step_min": np.nan}, "step_min nan"),
+        ({"res_km": np.ones(2)}, "res_km"),
+    ],
+)
+def test_an_event_that_cannot_be_is_one_line(
+    change: dict[str, Any], line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    times = np.array(["1800", "1815"])
+    np.savez(
+        tmp_path / "e.npz", **{"rain": np.ones((2, 4, 4)), "times": times, "step_min": 15, "res_km": 2.0, **change}
+    )
+    assert main(["data", "nowcast", "--radar", str(tmp_path / "e.npz")]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and line in said, said

@@ -133,7 +133,11 @@ def open_archive(root: str | Path, split: str, reading: Reading | None = None) -
     if not pieces:
         raise UserError(f"{root} without {split} files", f"some for {', '.join(map(str, places))}")
     if len(sizes) > 1:
-        raise UserError(f"{root} with sizes {sizes}", "one size", "name regions or years of one size")
+        named = ", ".join(f"{size} ({place})" for size, place in sizes.items())
+        raise UserError(f"{root} with sizes {named}", "one size", "name regions or years of one size")
+    if not any(len(piece.rows.starts) for piece in pieces):
+        span = SEEN + LEADS if split in ("train", "validation") else SEEN
+        raise UserError(f"{root} without a {split} window", f"{span} rows without a gap", "fewer data nowcast --check")
     return Archive(pieces, places, next(iter(sizes)))
 
 

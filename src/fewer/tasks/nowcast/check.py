@@ -146,6 +146,8 @@ def _remarks(found: list[Found]) -> list[str]:
                 remarks.append(f"{name}: no radar saw anything")
             elif one.wet == 0:
                 remarks.append(f"{name}: no rain in any frame looked at")
+            elif one.wet == 1:
+                remarks.append(f"{name}: rain everywhere that a radar saw; are dry pixels lost?")
     sizes = sorted({one.size for one in found})
     if len(sizes) > 1:
         remarks.append(f"sizes {', '.join(map(str, sizes))}: name regions or years of one size")

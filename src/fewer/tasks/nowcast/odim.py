@@ -100,23 +100,29 @@ def _plain(value: Any) -> Any:
 
 def _composite(path: Path, group: Any, attributes: dict[str, Any]) -> Composite:
     try:
-        raw = np.asarray(group["data"][()], dtype=np.float64)
+        raw = np.asarray(group["data"][()]).astype(np.float64, casting="same_kind")
         quantity = str(attributes["quantity"])
-        value = float(attributes.get("gain", 1.0)) * raw + float(attributes.get("offset", 0.0))
+        gain, offset = float(attributes.get("gain", 1.0)), float(attributes.get("offset", 0.0))
+        value = gain * raw + offset
         nodata, undetect = float(attributes.get("nodata", np.nan)), float(attributes.get("undetect", np.nan))
         minute = _minute(attributes, "end") if quantity in _SUMS else _minute(attributes, "")
         kilometres = float(attributes.get("xscale", 0.0)) / 1000.0
         hours = (_minute(attributes, "end") - _minute(attributes, "start")) / 60.0 if quantity in _SUMS else 1.0
     except (OSError, RuntimeError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path} ({str(error).splitlines()[0]})", "ODIM attributes and numbers") from None
-    if raw.ndim != 2 or not kilometres > 0 or not hours > 0:
+    if raw.ndim != 2 or raw.size == 0 or not kilometres > 0 or not hours > 0:
         raise UserError(f"{path.name}: {raw.shape}, {kilometres:g} km, {hours:g} h", "(y, x) with xscale and a period")
+    if gain == 0 or not np.isfinite([gain, offset]).all():
+        raise UserError(f"{path.name} with gain {gain:g} and offset {offset:g}", "numbers, the gain not 0")
+    if "nodata" not in attributes and quantity not in _ECHOES and ((value < 0) & (raw != undetect)).any():
+        raise UserError(f"{path.name} with {quantity} below 0 and no attribute nodata", "to be told what is missing")
     if quantity in _ECHOES:
         value = (10.0 ** (np.minimum(value, 80.0) / 10.0) / _FACTOR) ** (1.0 / _POWER)
     rate = np.maximum(value / hours, 0.0)
     rate[raw == undetect] = 0.0
     rate[(raw == nodata) | ~np.isfinite(raw)] = np.nan
-    return Composite(rate.astype(np.float32), minute, kilometres, path.name)
+    with np.errstate(over="ignore"):  # beyond all measure: infinite
+        return Composite(rate.astype(np.float32), minute, kilometres, path.name)
 
 
 def _minute(attributes: dict[str, Any], prefix: str) -> int:

@@ -15,6 +15,7 @@ from fewer.core.errors import UserError
 __all__ = ["Event", "read"]
 
 _LARGEST = 1 << 34  # bytes of one npz's arrays
+_FASTEST = 2000.0  # mm/h, more than any rain on record; what is beyond is no measurement
 
 
 class Event(NamedTuple):
@@ -28,8 +29,12 @@ class Event(NamedTuple):
 def read(path: str | Path) -> Event:
     """An `.npz` with `rain`, `step_min` and `res_km`, an ODIM file, or a folder of ODIM files of one domain."""
     path = Path(path)
-    if path.suffix == ".npz":
-        return _from_npz(path)
+    event = _from_npz(path) if path.suffix == ".npz" else _from_odim(path)
+    event.rates[event.rates > _FASTEST] = np.nan
+    return event
+
+
+def _from_odim(path: Path) -> Event:
     from fewer.tasks.nowcast.odim import composites
 
     files = sorted(p for p in path.iterdir() if p.suffix in (".h5", ".hdf", ".hdf5")) if path.is_dir() else [path]
@@ -53,17 +58,22 @@ def _from_npz(path: Path) -> Event:
     try:
         with npz.opened(path, _LARGEST) as held:
             rain, step, side = (np.asarray(held[name]) for name in ("rain", "step_min", "res_km"))
-            rates = rain.astype(np.float32)
+            times = np.asarray(held["times"]) if "times" in held else None
+            with np.errstate(over="ignore"):  # beyond all measure: infinite
+                rates = rain.astype(np.float32, casting="no" if rain.dtype.kind == "b" else "same_kind")
             step_minutes, kilometres = float(step), float(side)
     except UserError:
         raise
     except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise UserError(f"{path} ({error})", "an npz with rain, step_min and res_km") from None
-    if rates.ndim != 3 or not step_minutes > 0 or not kilometres > 0:
+    if rates.ndim != 3 or rates.size == 0 or not step_minutes > 0 or not kilometres > 0:
         raise UserError(
             f"{path.name} with rain {rates.shape}, step_min {step_minutes:g}, res_km {kilometres:g}",
             "(time, y, x), minutes and kilometres above 0",
         )
+    # how times are written differs, but all writings sort by time
+    if times is not None and (times.shape != rates.shape[:1] or not (times[1:] > times[:-1]).all()):
+        raise UserError(f"{path.name} with times {times.shape} of {len(rates)} pictures", "one for each, rising")
     rates[np.isinf(rates)] = np.nan
     np.maximum(rates, 0.0, out=rates)  # bias corrections leave small negative rates; NaN stays NaN
     return Event(rates, np.arange(len(rates), dtype=np.float64) * np.float64(step_minutes), kilometres)

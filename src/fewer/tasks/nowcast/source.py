@@ -20,7 +20,8 @@ from fewer.tasks.nowcast.windows import FACTOR, LEADS, SEEN, Windows
 __all__ = ["Source", "opened"]
 
 _LOCK = threading.Lock()
-_HANDLES: dict[tuple[int, Path], Any] = {}  # by process: a handle that a fork has copied reads garbage
+_HANDLES: dict[tuple[int, Path], tuple[Any, Any]] = {}  # by process: a handle that a fork has copied reads garbage
+_KINDS = {"f": "real", "i": "whole", "u": "whole"}  # numbers, by numpy's letter
 
 
 def opened(path: Path) -> Any:
@@ -37,19 +38,29 @@ def opened(path: Path) -> Any:
 
 
 def _dataset(path: Path, key: str) -> Any:
+    found = path.stat()
+    state = (found.st_ino, found.st_size, found.st_mtime_ns)  # a file that was replaced is opened anew
     with _LOCK:
-        handle = _HANDLES.get((os.getpid(), path))
-        if handle is None:
-            handle = _HANDLES[os.getpid(), path] = opened(path)
+        before, handle = _HANDLES.get((os.getpid(), path), (None, None))
+        if before != state:
+            handle = opened(path)
+            _HANDLES[os.getpid(), path] = state, handle
     return handle[key]
 
 
-def _shape(path: Path, key: str) -> tuple[int, ...]:
+def _shape(path: Path, key: str, kinds: tuple[str, ...]) -> tuple[int, ...]:
     """Opened and closed again, so that nothing is open when workers are forked."""
     with opened(path) as file:
-        if key not in file:
-            raise UserError(f"{path.name} with {', '.join(file) or 'nothing'} in it", f"a dataset {key}")
-        return tuple(int(length) for length in file[key].shape)
+        try:
+            held = file[key]
+            kind, shape = held.dtype.kind, tuple(int(length) for length in held.shape)
+        except (KeyError, AttributeError, TypeError):  # absent, a link to nowhere, a group, or without a shape
+            text = f"{path.name} with {', '.join(file) or 'nothing'} in it"
+            raise UserError(text, f"a dataset {key}") from None
+        if kind not in kinds:
+            wanted = " or ".join(dict.fromkeys(_KINDS[one] for one in kinds))
+            raise UserError(f"{path.name} with {key} of type {held.dtype}", f"{wanted} numbers")
+        return shape
 
 
 @dataclass(frozen=True)
@@ -63,12 +74,13 @@ class Source:
 
     def shape(self) -> tuple[int, int]:
         """(rows, size), after a look at both files."""
-        shape = _shape(self.satellite, self.keys[0])
+        # whole numbers would have lost the reflectances, which lie between 0 and 1
+        shape = _shape(self.satellite, self.keys[0], ("f",))
         if len(shape) != 4 or shape[1] != len(BANDS) or shape[2] != shape[3] or shape[2] % FACTOR:
             wanted = f"(rows, {len(BANDS)} bands, size, size), size a multiple of {FACTOR}"
             raise UserError(f"{self.satellite.name} with {self.keys[0]} {shape}", wanted)
         if self.radar is not None:
-            found, size = _shape(self.radar, self.keys[1]), shape[2]
+            found, size = _shape(self.radar, self.keys[1], ("f", "i", "u")), shape[2]
             # 2024's targets cover the satellite's whole domain at 2 km; the centre of them is what others have
             if found not in [(shape[0], 1, side, side) for side in (size, size * FACTOR)]:
                 raise UserError(f"{self.radar.name} with {self.keys[1]} {found}", f"({shape[0]}, 1, {size}, {size})")

@@ -103,6 +103,9 @@ def read_splits(path: Path) -> Splits:
             raise UserError(f"{path.name} without a column {name}", f"{', '.join(_NEEDED)} and the products")
     if not rows:
         raise UserError(f"{path.name} without rows", "one row every 15 minutes")
+    for number, row in enumerate(rows, start=2):  # line 1 is the header
+        if None in row or None in row.values():
+            raise UserError(f"row {number} of {path.name} with too few or too many columns", f"{len(names)}, as above")
     minutes = _minutes(path, rows)
     order = np.argsort(minutes, kind="stable")
     same = np.flatnonzero(np.diff(minutes[order]) == 0)

@@ -62,6 +62,8 @@ class Nowcast(Task[Windows]):
 
     def objectives(self) -> tuple[Objective[Windows], ...]:
         _ = self.positive_weight  # counted before the first step, not inside it
+        if self.settings.data:
+            self._split("validation")  # what is wrong with it is said before hours are spent, not after
         return (Objective(("net",), self._loss),)
 
     @property
@@ -175,6 +177,11 @@ class Nowcast(Task[Windows]):
                 rain += float(wet.sum(dtype=torch.float64))
                 fallen += float((wet * batch.rate).sum(dtype=torch.float64))
                 valid += float(batch.valid.sum(dtype=torch.float64))
+            if not valid:
+                raise UserError(
+                    f"{len(index)} training windows in which no radar saw anything", "some that one did",
+                    "fewer data nowcast --check",
+                )  # fmt: skip
             self._counted = min(max(rain / max(valid, 1.0), 1e-4), 0.9), fallen / max(rain, 1.0)
         return self._counted
 
