@@ -157,8 +157,8 @@ def record(name: str, place: Place) -> dict[str, Any] | None:
 
 def _same_scale(found: dict[str, Any], scale: Scale, path: Path) -> dict[str, Any]:
     wanted = json.loads(json.dumps(dataclasses.asdict(scale)))
-    if found.get("scale") != wanted:
-        apart = [key for key, value in wanted.items() if found.get("scale", {}).get(key) != value]
+    del wanted["compile"]  # as fast as it likes
+    if apart := [key for key, value in wanted.items() if found.get("scale", {}).get(key) != value]:
         raise UserError(f"{path} of another scale ({', '.join(apart)})", "pieces of one scale", "choose another --out")
     return found
 
