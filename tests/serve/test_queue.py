@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from fewer.core.errors import UserError
 from fewer.serve.limits import Gate, Limits, Refusal
-from fewer.serve.queue import Queue
+from fewer.serve.queue import Queue, timed
 from fewer.sparse.program import Input
 
 
@@ -117,6 +118,20 @@ def test_who_waits_too_long_is_told_and_what_runs_goes_on() -> None:
         waiting.close()
 
     run(scenario)
+
+
+def test_a_slow_model_is_timed_with_one_sample_only() -> None:
+    class Slow(Doubling):
+        def blank(self, samples: int) -> list[Any]:
+            return [np.zeros(samples, np.float32)]
+
+        def predict(self, arrays: Sequence[Any]) -> Any:
+            time.sleep(0.004)
+            return super().predict(arrays)
+
+    model = Slow()
+    seconds = timed(model, 512)  # type: ignore[arg-type]
+    assert set(model.sizes) == {1} and 0.004 <= seconds(1) < seconds(10)
 
 
 def test_a_client_that_left_costs_no_prediction() -> None:

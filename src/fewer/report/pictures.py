@@ -20,6 +20,7 @@ from fewer.report.png import data_address, png
 __all__ = ["PICTURES", "acting", "digits", "rained", "served"]
 
 _SHOWN, _PHONES, _WINDOWS = 8, 2, 24
+_TABLE = 96  # training windows from which cloud tops are read as rain
 _SOON = 16  # lead times: rain of the first four hours, which can be forecast, chooses the window
 _LOOKED_AT, _TOGETHER = 200, 3  # phones that several access points serve say more
 
@@ -104,6 +105,7 @@ def acting(run: Trained, attack: str) -> str:
 
 def rained(run: Trained, attack: str) -> str:
     """A test window with much rain soon: truth and forecast hour by hour, the score by lead time, and a film."""
+    from fewer.tasks.nowcast.persistence import SatellitePersistence
     from fewer.tasks.nowcast.pictures import by_hour, by_lead, film
     from fewer.tasks.nowcast.scores import Scores, wet
     from fewer.tasks.nowcast.task import Nowcast
@@ -113,19 +115,28 @@ def rained(run: Trained, attack: str) -> str:
     # the competition's own test windows have no truth
     data = task.data("validation" if task.settings.data else "test")
     batch = data.take(torch.arange(min(_WINDOWS, len(data))))
-    probability, scores = predictor(task, run.modules)(batch), Scores(rain_mm_per_hour=task.settings.rain_mm_per_hour)
-    scores.add(probability, batch.rate, batch.valid, batch.place)
-    raining = wet(batch.rate, task.settings.rain_mm_per_hour) & (batch.valid > 0)
+    rain = task.settings.rain_mm_per_hour
+    probability = predictor(task, run.modules)(batch)
+    unlearnt = SatellitePersistence(task.data("train"), rain_mm_per_hour=rain, limit=_TABLE)
+    curves = {}
+    for name, forecast in (
+        ("the network", probability),
+        ("as the last image shows it, for all hours", unlearnt(batch)),
+    ):
+        scores = Scores(rain_mm_per_hour=rain)
+        scores.add(forecast, batch.rate, batch.valid, batch.place)
+        curves[name] = scores.by_lead()["iou"]
+    raining = wet(batch.rate, rain) & (batch.valid > 0)
     one = int(raining[:, :_SOON].sum((1, 2, 3)).argmax())
     fields = [part[one].cpu().numpy() for part in (probability, raining, batch.valid)]
     shown = []
     with tempfile.TemporaryDirectory() as folder:
         by_hour(f"{folder}/hours.png", *fields)
-        by_lead(f"{folder}/leads.png", {"IoU": scores.by_lead()["iou"]})
+        by_lead(f"{folder}/leads.png", curves)
         shown += [Path(folder, name).read_bytes() for name in ("hours.png", "leads.png")]
     captions = (
         "Truth and forecast at every hour, with the share of rain.",
-        f"IoU against lead time, {len(batch.place)} windows.",
+        f"IoU against lead time, {len(batch.place)} windows: the network, and what needs no learning.",
         "Eight hours: hits are blue, false alarms orange, misses red; grey is out of the radars' sight.",
     )
     return "".join(

@@ -148,7 +148,10 @@ def _deliver(batch: list[_Waiting], answers: Sequence[Any]) -> None:
 
 
 def timed(model: Model, most: int) -> Callable[[int], float]:
-    """Seconds that a batch of n samples takes here, from one of 1 and one of 32, the best of three tries each."""
+    """Seconds that a batch of n samples takes here, from one of 1 and one of 32, the best of three tries each.
+
+    A model that is too slow for the event loop with one sample is not asked for more: a start should not take minutes.
+    """
 
     def best(samples: int) -> float:
         arrays, found = model.blank(samples), []
@@ -158,6 +161,8 @@ def timed(model: Model, most: int) -> Callable[[int], float]:
             found.append(time.perf_counter() - start)
         return min(found)
 
-    one, many = best(1), best(min(32, most))
-    slope = max(many - one, 0.0) / 31
+    one = best(1)
+    if one > _SHORT:
+        return lambda samples: one * samples
+    slope = max(best(min(32, most)) - one, 0.0) / 31
     return lambda samples: one + slope * samples
