@@ -88,6 +88,19 @@ def test_batches_are_bounded_and_keep_the_order() -> None:
     run(scenario)
 
 
+def test_large_samples_wait_and_run_in_smaller_numbers() -> None:
+    async def scenario() -> None:
+        model = Doubling()
+        waiting = queue(model, limits=Limits(queue_bytes=6 * 4, batch_bytes=2 * 4))  # a sample has 4 bytes
+        rows = [waiting.put_row((float(value),)) for value in range(6)]
+        with pytest.raises(Refusal) as caught:
+            waiting.put_row((6.0,))
+        assert caught.value.status == 503
+        assert [await row for row in rows] == [0, 2, 4, 6, 8, 10] and model.sizes == [2, 2, 2]
+
+    run(scenario)
+
+
 def test_a_full_queue_refuses_and_says_when_to_come_back() -> None:
     async def scenario() -> None:
         waiting = queue(Doubling(), limits=Limits(queue_samples=3))

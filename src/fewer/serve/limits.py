@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from fewer.core.errors import UserError
 
@@ -20,12 +20,14 @@ class Limits:
     seconds: float = field(default=10.0, metadata={"help": "longest wait for a request or its answer", "unit": "s"})
     queue_samples: int = field(default=4096, metadata={"help": "samples that may wait for a model", "unit": "samples"})
     batch_samples: int = field(default=256, metadata={"help": "samples predicted at once", "unit": "samples"})
+    queue_bytes: int = field(default=256 << 20, metadata={"help": "inputs that may wait for a model", "unit": "bytes"})
+    batch_bytes: int = field(default=16 << 20, metadata={"help": "inputs predicted at once", "unit": "bytes"})
     pending_bytes: int = field(default=64 << 20, metadata={"help": "requests being read, in all", "unit": "bytes"})
 
     def __post_init__(self) -> None:
-        for name in ("body_bytes", "seconds", "queue_samples", "batch_samples", "pending_bytes"):
-            if not getattr(self, name) > 0:
-                raise UserError(f"{name} {getattr(self, name)}", "more than 0")
+        for each in fields(self):
+            if not getattr(self, each.name) > 0:
+                raise UserError(f"{each.name} {getattr(self, each.name)}", "more than 0")
 
 
 class Refusal(Exception):

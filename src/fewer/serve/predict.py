@@ -114,8 +114,8 @@ class Predictions:
 
     async def _predicted(self, model: Model, arrays: list[Array]) -> Array:
         queue, samples = self._queue(model), len(arrays[0])
-        if samples > self.limits.queue_samples:
-            most = self.limits.queue_samples
+        most = queue.most_waiting
+        if samples > most:
             parts = [slice(first, first + most) for first in range(0, samples, most)]
             return np.concatenate([await queue.put([a[part] for a in arrays], len(arrays[0][part])) for part in parts])
         return await queue.put(arrays, samples)

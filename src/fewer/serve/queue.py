@@ -7,6 +7,7 @@ Longer ones go to a thread, so that the server goes on listening; meanwhile the 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -44,6 +45,10 @@ class Queue:
         self._loop = asyncio.get_running_loop()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="predict")
         self._planned = self._watching = False
+        # a window of satellite images is a hundred thousand phones: bytes bound what waits as well as samples do
+        each = sum(math.prod(item.shape) * np.dtype(item.dtype).itemsize for item in model.inputs)
+        self.most_waiting = max(1, min(limits.queue_samples, limits.queue_bytes // max(each, 1)))
+        self._most_together = max(1, min(limits.batch_samples, limits.batch_bytes // max(each, 1)))
         self.samples = 0  # that wait now
         self.batches = self.predicted = 0  # since the start
 
@@ -57,7 +62,7 @@ class Queue:
 
     def _put(self, given: Sequence[Any], samples: int) -> asyncio.Future[Any]:
         count = samples or 1
-        if self.samples and self.samples + count > self._limits.queue_samples:
+        if self.samples and self.samples + count > self.most_waiting:
             raise Refusal(503, f"{self.samples} samples wait already; come back in a second")
         future: asyncio.Future[Any] = self._loop.create_future()
         self._waiting.append(_Waiting(given, samples, future, self._loop.time() + self._limits.seconds))
@@ -78,7 +83,7 @@ class Queue:
         self._planned = False
         batch: list[_Waiting] = []
         samples = 0
-        while self._waiting and (not batch or samples + self._waiting[0].samples < self._limits.batch_samples):
+        while self._waiting and (not batch or samples + self._waiting[0].samples < self._most_together):
             item = self._waiting.popleft()
             self.samples -= item.samples or 1
             if not item.answer.done():  # given up on, or its client has gone
