@@ -9,20 +9,22 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from fewer.core.data import TensorData
 from fewer.core.engine import Engine
 from fewer.core.errors import UserError
 from fewer.core.mask import Mask
 from fewer.core.plain import Plain
 from fewer.core.state import Network, State
-from fewer.core.task import Objective
+from fewer.core.task import Noise
 from fewer.sparse.convert import BREAK_EVEN, convert
+from fewer.sparse.draws import CompiledStream
 from fewer.sparse.linear import SparseLinear
 from fewer.sparse.pattern import has_kernels
+from fewer.sparse.replay import Repeater
 
 __all__ = ["Sparse", "SparseState", "sparse_engine", "worthwhile"]
 
@@ -63,11 +65,42 @@ class Sparse(Plain):
     def bind_(self) -> None:
         super().bind_()
         self.bound = self.state.networks
+        self.samples: Tensor | None = None  # this step's, where a recorded step looks for them
+        self.repeater: Repeater | None = None
 
-    def gradients(self, objective: Objective[Any], batch: Any) -> tuple[Tensor, dict[str, Tensor]]:
+    def step_(self) -> None:
         if self.bound is not self.state.networks:  # a new mask or a restored state came with new modules
             self.bind_()
-        return super().gradients(objective, batch)
+        if self.random_layers or not isinstance(self.data, TensorData):
+            super().step_()  # each step asks Python for something
+            return
+        order = super()._order()
+        if self.samples is None:
+            self.samples = order.clone()
+        self.samples.copy_(order)
+        state = list(self._tensors())
+        if self.repeater is None or not self.repeater.holds(state):  # somebody replaced a part of the state
+            self.repeater = Repeater(super().step_, state)
+        turns = [self.count % objective.every == 0 for objective in self.objectives]
+        moves = [self.count % target.every == 0 for target in self.copies.values()]
+        if self.repeater((*turns, *moves)):
+            self.count += 1
+
+    def noise(self) -> Noise:
+        return CompiledStream(self.seeds[0], self.state.step, self.training.dtype)
+
+    def _order(self) -> Tensor:
+        return super()._order() if self.samples is None else self.samples
+
+    def _tensors(self) -> Iterator[Tensor]:
+        yield self.state.step
+        yield self.losses
+        for network in self.state.networks.values():
+            yield network.weights
+            yield from network.buffers.values()
+        for by_network in self.state.moments:
+            for moments in by_network.values():
+                yield from moments.values()
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from fewer.core.errors import UserError
+from fewer.sparse.notes import note, recording
 
 try:
     from fewer.sparse import _train as kernels
@@ -20,7 +21,7 @@ except ImportError:
     kernels = None  # type: ignore[assignment]
     logging.getLogger(__name__).info("compiled sparse kernels are missing: torch's CSR kernels serve, slower")
 
-__all__ = ["Chain", "Pattern", "has_kernels"]
+__all__ = ["Chain", "Pattern", "has_kernels", "kernels"]
 
 _known: WeakValueDictionary[tuple[int, int, bytes], Pattern] = WeakValueDictionary()
 
@@ -157,16 +158,20 @@ class Chain:
         samples = x.shape[0]
         y = x.new_empty_strided((samples, self.out_features), (1, samples))
         if samples:
-            kernels.forward(
-                self.plan, x.dtype is torch.float64, threads, samples, x.data_ptr(), x.stride(1), x.stride(0),
-                y.data_ptr(), 0 if hidden is None else hidden.data_ptr(),
+            call = partial(
+                kernels.forward, self.plan, x.dtype is torch.float64, threads, samples,
+                x.data_ptr(), x.stride(1), x.stride(0), y.data_ptr(), 0 if hidden is None else hidden.data_ptr(),
                 *[0 if weight is None else weight.data_ptr() for weight in weights],
             )  # fmt: skip
+            call()
+            note("chain", call, (x, *weights), (y, hidden))
         return y
 
     def room(self, x: Tensor, threads: int) -> Room:
         """Memory for the activations between the layers."""
         size = self.hidden_features * kernels.padded(x.dtype is torch.float64, threads, x.shape[0])
+        if recording():  # a repeated step needs memory that nobody else is given
+            return Room([], x.new_empty(size))
         tensor = self.free.pop() if self.free else None
         if tensor is None or tensor.numel() != size or tensor.dtype is not x.dtype:
             tensor = x.new_empty(size)
@@ -188,13 +193,15 @@ class Chain:
         gx = gy.new_empty_strided((samples, self.in_features), (1, samples)) if wants[0] else None
         flat = gy.new_empty(sum(self.sizes)) if wants[1] else None
         if samples:
-            kernels.backward(
-                self.plan, gy.dtype is torch.float64, threads, samples, x.data_ptr(), x.stride(1), x.stride(0),
-                gy.data_ptr(), gy.stride(1), gy.stride(0), 0 if y is None else y.data_ptr(),
-                0 if hidden is None else hidden.data_ptr(), 0 if gx is None else gx.data_ptr(),
-                0 if flat is None else flat.data_ptr(),
+            call = partial(
+                kernels.backward, self.plan, gy.dtype is torch.float64, threads, samples,
+                x.data_ptr(), x.stride(1), x.stride(0), gy.data_ptr(), gy.stride(1), gy.stride(0),
+                0 if y is None else y.data_ptr(), 0 if hidden is None else hidden.data_ptr(),
+                0 if gx is None else gx.data_ptr(), 0 if flat is None else flat.data_ptr(),
                 *[0 if value is None else value.data_ptr() for value in weights[::2]],
             )  # fmt: skip
+            call()
+            note("chain_backward", call, (x, gy, y, hidden, *weights[::2]), (gx, flat))
         if flat is None:
             return gx, [None] * len(weights)
         if not samples:

@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "train_chain.h"
+#include "train_draws.h"
 #include "train_sets.h"
+#include "train_steps.h"
 
 enum { PORTABLE, AVX2, AVX512, SETS };
 static const char *const set_names[SETS] = {"portable", "avx2", "avx512"};
@@ -156,6 +158,53 @@ static PyObject *padded(PyObject *self, PyObject *arguments) {
     return PyLong_FromLongLong(round_up(samples, call.kernels[0]->lanes));
 }
 
+/* draw(is_double, seed, step, name, count, offset, scale, to): seed and step by address, name by its hash. */
+static PyObject *draw(PyObject *self, PyObject *arguments) {
+    (void)self;
+    int is_double;
+    long long seed, step, name, count, to;
+    double offset, scale;
+    if (!PyArg_ParseTuple(arguments, "pLLLLddL", &is_double, &seed, &step, &name, &count, &offset, &scale, &to))
+        return NULL;
+    const Draw drawn = {(int64_t *)seed, (int64_t *)step, name, count, offset, scale};
+    draw_numbers(&drawn, is_double, (void *)to);
+    Py_RETURN_NONE;
+}
+
+static void free_program(PyObject *capsule) { free(PyCapsule_GetPointer(capsule, "fewer.program")); }
+
+/* program(bytes): steps one after the other, laid out as `Step`; whoever made them keeps their memory alive. */
+static PyObject *program(PyObject *self, PyObject *bytes) {
+    (void)self;
+    char *data;
+    Py_ssize_t size;
+    if (PyBytes_AsStringAndSize(bytes, &data, &size)) return NULL;
+    if (size % (Py_ssize_t)sizeof(Step)) {
+        PyErr_Format(PyExc_ValueError, "%zd bytes; expected steps of %zu", size, sizeof(Step));
+        return NULL;
+    }
+    Program *made = malloc(sizeof(Program) + size);
+    if (!made) return PyErr_NoMemory();
+    made->length = size / (Py_ssize_t)sizeof(Step);
+    memcpy(made->steps, data, size);
+    return PyCapsule_New(made, "fewer.program", free_program);
+}
+
+/* play(program): all its steps. */
+static PyObject *play(PyObject *self, PyObject *capsule) {
+    (void)self;
+    Program *played = PyCapsule_GetPointer(capsule, "fewer.program");
+    if (!played) return NULL;
+    for (int64_t i = 0; i < played->length; i++) {
+        Step *step = &played->steps[i];
+        if (!(step->is_double ? step_double : step_single)(step)) {
+            PyErr_Format(PyExc_IndexError, "step %lld; expected a known operation and rows that exist", (long long)i);
+            return NULL;
+        }
+    }
+    Py_RETURN_NONE;
+}
+
 /* select(name): another instruction set than the best one, for tests and comparisons. */
 static PyObject *select_set(PyObject *self, PyObject *name) {
     (void)self;
@@ -182,6 +231,9 @@ static PyMethodDef methods[] = {
     {"forward", (PyCFunction)(void (*)(void))forward, METH_FASTCALL, "Outputs of a chain."},
     {"backward", (PyCFunction)(void (*)(void))backward, METH_FASTCALL, "Gradients of a chain."},
     {"padded", padded, METH_VARARGS, "Samples that the blocks of a call have room for."},
+    {"draw", draw, METH_VARARGS, "Random numbers of a seed, a step and a name."},
+    {"program", program, METH_O, "Small operations made ready."},
+    {"play", play, METH_O, "The operations of a program."},
     {"select", select_set, METH_O, "Use this instruction set."},
     {"sets", sets, METH_NOARGS, "Instruction sets of this processor, the best one last."},
     {NULL, NULL, 0, NULL},
