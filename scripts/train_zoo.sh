@@ -1,6 +1,6 @@
 #!/bin/sh
-# Train and pack the zoo's access-point selector, its ordinary (dense, not hardened) digit classifier, and clones of its
-# hopper with ever fewer weights; minutes each.
+# Train and pack the zoo's access-point selector, its ordinary (dense, not hardened) digit classifier, clones of its
+# hopper with ever fewer weights, and two forecasters of rain; minutes each.
 set -eu
 fewer=${FEWER:-.venv/bin/fewer}
 runs=${1:-runs/zoo}
@@ -18,3 +18,14 @@ clone() {  # name, then what prunes it
 clone control-hopper-dense
 clone control-hopper-95 --prune snip --sparsity 0.95
 clone control-hopper-99 --prune snip --sparsity 0.99
+rain() {  # name, then what differs
+  name=$1
+  shift
+  "$fewer" train nowcast --set width=12 --set augment=true --batch 8 --prune magnitude,when=gradual,samples=16 --threads 1 \
+    "$@" --out "$runs/$name"
+  "$fewer" pack "$runs/$name" --values float16 -o "src/fewer/zoo/$name.pack"
+}
+rule=adamw,weight_decay=2e-2,clip_value=2.0,decay_from=0.3
+rain nowcast-80 --sparsity 0.8 --set train_windows=1200 --steps 1800 --optimizer $rule,lr=3e-3,warmup=50
+rain nowcast-90 --sparsity 0.9 --set train_windows=300 --set weather_seed=1 --steps 300 --optimizer $rule,lr=1e-3 \
+  --from "$runs/nowcast-80"  # goes on with other weather
