@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from fewer.bench import sparse_training as bcq
+from fewer.bench.sparse_training import engines
 from fewer.core.cohort import Cohort
 from fewer.core.engine import Engine, Training
 from fewer.core.errors import UserError
@@ -21,9 +21,9 @@ from fewer.core.task import Task
 from fewer.core.train import Loop, fit
 from fewer.prune.pruning import Pruning, prune_
 from fewer.prune.schedule import events_for
-from fewer.sparse.convert import densify
-from fewer.sparse.engine import Sparse, sparse_engine, worthwhile
+from fewer.sparse.engine import Sparse, selected, sparse_engine, worthwhile
 from fewer.sparse.linear import SparseLinear
+from fewer.tasks.control.settings import Settings as ControlSettings
 from toys import Blobs, Control, Fit, Patches
 
 Make = Callable[[], Task[Any]]
@@ -130,41 +130,28 @@ def test_engines_that_cannot_be_sparse_are_refused() -> None:
         sparse_engine(Cohort(Fit(), TRAINING, [0, 1]))
 
 
-def both_sides(dtype: torch.dtype) -> list[bcq.Learner]:
-    nets = bcq.networks(0)
-    masks = bcq.snip_masks(nets, 0.95)
-    nets = {name: net.to(dtype) for name, net in nets.items()}
-    return [bcq.Learner(nets, masks, sparse=sparse) for sparse in (False, True)]
-
-
-def dense_weights(learner: bcq.Learner) -> dict[str, Tensor]:
-    return {f"{name}/{key}": t for name, net in learner.nets.items() for key, t in densify(net)[0].items()}
+SMALLER = ControlSettings(environment="halfcheetah", hidden=(200, 150), autoencoder_hidden=(300, 300))
 
 
 def test_bcq_with_kept_weights_equals_bcq_with_masks_after_100_updates() -> None:
-    found = []
-    for learner in both_sides(torch.float64):
-        torch.manual_seed(1)
-        batch = bcq.random_batch(5, torch.float64)
-        for _ in range(100):
-            learner.update(batch)
-        found.append(dense_weights(learner))
-    assert found[0].keys() == found[1].keys()
-    assert max(float((found[0][name] - found[1][name]).abs().max()) for name in found[0]) < 1e-7
+    sparse, masked = engines(SMALLER, Training(steps=100, batch=5, precision="float64"))
+    start = {net: {key: t.clone() for key, t in by_name.items()} for net, by_name in masked.state.weights_of(0).items()}
+    sparse.advance(100)
+    masked.advance(100)
+    assert isinstance(sparse, Sparse) and sparse.repeater is not None and sparse.repeater.trusted
+    assert all(
+        not torch.equal(masked.state.weights_of(0)[net]["body.0.weight"], start[net]["body.0.weight"]) for net in start
+    )
+    assert furthest(sparse, masked) < 1e-7
 
 
 def test_bcq_gradients_of_one_step_agree_in_float32() -> None:
-    masked, sparse = both_sides(torch.float32)
-    batch = bcq.random_batch(100)
-    for names, loss in bcq.OBJECTIVES.items():
-        flat = []
-        for learner in (masked, sparse):
-            torch.manual_seed(2)
-            group = learner.groups[names]
-            gradients = torch.autograd.grad(loss(learner.nets, batch), group.parameters)
-            flat.append(torch.cat([g.flatten() for g in gradients]))
-        mask = masked.groups[names].mask
-        assert mask is not None
-        theirs = flat[0][mask]
-        assert theirs.shape == flat[1].shape and float(theirs.norm()) > 0
-        assert float((flat[1] - theirs).norm() / theirs.norm()) < 1e-5
+    sparse, masked = engines(SMALLER, Training(steps=100, batch=100))
+    assert isinstance(sparse, Sparse) and isinstance(masked, Plain)
+    batch = masked._sample()
+    for objective in masked.objectives:
+        ours, theirs = (engine.gradients(objective, batch)[1] for engine in (sparse, masked))
+        for name in objective.trains:
+            expected = theirs[name][:, selected(sparse.modules[name])]
+            assert expected.shape == ours[name].shape and float(expected.norm()) > 0
+            assert float((ours[name] - expected).norm() / expected.norm()) < 1e-5

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -243,3 +245,19 @@ def test_compiled_noise_is_the_engine_s_noise_to_the_bit(dtype: torch.dtype) -> 
             assert torch.equal(ours.uniform("a name", shape), theirs.uniform("a name", shape))
             assert torch.equal(ours.normal("a name", shape), theirs.normal("a name", shape))
     assert not torch.equal(ours.uniform("a name", (9,)), ours.uniform("another", (9,)))
+
+
+def test_recording_a_step_does_not_import_torch_s_compiler() -> None:
+    script = """
+import sys, torch
+from fewer.sparse.replay import Repeater
+x = torch.ones(3, 4)
+def step():
+    x.copy_(torch.cat([x * 2, x - x[0]], 1)[:, 2:6].tanh())
+repeater = Repeater(step, [x])
+for _ in range(4): repeater("step")
+assert repeater.trusted
+print([name for name in ("torch._dynamo", "sympy") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -60,6 +60,10 @@ class Recorder(TorchDispatchMode):
         self.bytes = 0
         self.obstacle = ""  # why the step cannot be repeated
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # torch would import its compiler, which takes seconds, only to tell it to look away
+
     def __torch_dispatch__(self, function: Any, types: Any, arguments: Any = (), options: Any = None) -> Any:
         answer = function(*arguments, **(options or {}))
         if not self.obstacle:

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -32,8 +33,7 @@ def _step(name: str, out: Tensor, *operands: Operand, x: float = 0.0, y: float =
     """One elementwise operation; a number as an operand is `x`, of which there is one."""
     tensors = [operand for operand in operands if isinstance(operand, Tensor)]
     numbers = [float(operand) for operand in operands if isinstance(operand, (int, float))]
-    shapes = [tuple(tensor.shape) for tensor in tensors]
-    if len(numbers) > 1 or (shapes and torch.broadcast_shapes(out.shape, *shapes) != out.shape):
+    if len(numbers) > 1 or np.broadcast_shapes(tuple(out.shape), *(tuple(t.shape) for t in tensors)) != out.shape:
         return None
     views = [out, *(tensor.expand(out.shape) for tensor in tensors)]
     merged = _merged(tuple(out.shape), [view.stride() for view in views])
