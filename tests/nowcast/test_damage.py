@@ -126,7 +126,7 @@ def test_a_damaged_folder_is_one_line_and_no_run(name: str, whole: Path, tmp_pat
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and expected in said and "Traceback" not in said, said
     assert not (tmp_path / "run").exists()
-    assert main(["data", "nowcast", "--check", str(root)]) == (0 if readable else 2)
+    assert main(["data", "nowcast", "--check", str(root), "--frames", "4"]) == (0 if readable else 2)
     told = capsys.readouterr()
     assert "problem: " in told.out if readable else told.err.count("\n") == 1
 

@@ -31,6 +31,18 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "cache" / "nowcast"
 
 
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise for weather: what is drawn does not matter here."""
+
+    def draw(wish: module.Wish, device: str) -> dict[str, Tensor]:
+        torch.manual_seed(wish.seed)
+        satellite = torch.randn(wish.count, 4, 11, wish.size, wish.size).half()
+        return {"satellite": satellite, "codes": torch.zeros(wish.count, 32, wish.size, wish.size, dtype=torch.uint8)}
+
+    monkeypatch.setattr(module, "_drawn", draw)
+
+
 def taken(**changes: Any) -> Windows:
     data = generated(**{**WANTED, **changes})
     return data.take(torch.arange(len(data)))
@@ -60,6 +72,7 @@ def test_weather_is_drawn_once_and_then_read_to_the_bit(monkeypatch: pytest.Monk
         taken(seed=4)
 
 
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
     "change", [{"seed": 4}, {"split": "train"}, {"size": 30}, {"count": 3}, {"regions": ["roxi_0004"]}], ids=str
 )
@@ -68,6 +81,7 @@ def test_other_weather_has_a_file_of_its_own(change: dict[str, Any], folder: Pat
     assert len(files(folder)) == 2
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_damaged_file_is_drawn_anew(folder: Path) -> None:
     first = taken()
     (path,) = files(folder)
@@ -78,6 +92,7 @@ def test_a_damaged_file_is_drawn_anew(folder: Path) -> None:
         assert path.read_bytes() == whole
 
 
+@pytest.mark.usefixtures("quick")
 def test_weather_that_other_code_drew_is_not_believed(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     taken()
     monkeypatch.setattr(cache, "_drawn_by", lambda: "another")
@@ -85,6 +100,7 @@ def test_weather_that_other_code_drew_is_not_believed(monkeypatch: pytest.Monkey
     assert len(files(folder)) == 2
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_cache_that_cannot_be_written_costs_time_and_not_the_run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -94,6 +110,7 @@ def test_a_cache_that_cannot_be_written_costs_time_and_not_the_run(
     assert same(taken(), first)
 
 
+@pytest.mark.usefixtures("quick")
 def test_little_and_very_much_weather_is_not_kept(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     wanted = 2 * 24**2 * 120  # bytes
     for name, bound in (("_LEAST", wanted + 1), ("_MOST", wanted - 1)):
