@@ -21,11 +21,12 @@ clone control-hopper-99 --prune snip --sparsity 0.99
 rain() {  # name, then what differs
   name=$1
   shift
-  "$fewer" train nowcast --set width=12 --set augment=true --batch 8 --prune magnitude,when=gradual,samples=16 --threads 1 \
-    "$@" --out "$runs/$name"
+  "$fewer" train nowcast --set width=12 --set augment=true --batch 8 --threads 1 "$@" --out "$runs/$name"
   "$fewer" pack "$runs/$name" --values float16 -o "src/fewer/zoo/$name.pack"
 }
 rule=adamw,weight_decay=2e-2,clip_value=2.0,decay_from=0.3
-rain nowcast-80 --sparsity 0.8 --set train_windows=1200 --steps 1800 --optimizer $rule,lr=3e-3,warmup=50
-rain nowcast-90 --sparsity 0.9 --set train_windows=300 --set weather_seed=1 --steps 300 --optimizer $rule,lr=1e-3 \
-  --from "$runs/nowcast-80"  # goes on with other weather
+rain nowcast-80 --prune magnitude,when=gradual,samples=16 --sparsity 0.8 --set train_windows=1200 --steps 1800 \
+  --optimizer $rule,lr=3e-3,warmup=50
+# from the first, half of what is left removed at once, then on with other weather
+rain nowcast-90 --from "$runs/nowcast-80" --prune magnitude,samples=16 --sparsity 0.9 --set train_windows=300 \
+  --set weather_seed=1 --steps 300 --optimizer $rule,lr=1e-3
