@@ -22,7 +22,7 @@ def _grid(device: str, engine: str, seeds: int, steps: int) -> dict[str, Any]:
     return {
         "base": {"task": "vision", "steps": steps, "batch": 128, "device": device, "engine": engine,
                  "set": {"network": "mlp"}},
-        "axes": {"prune": ["dense", "random", "magnitude", "snip"], "sparsity": [0.5, 0.9, 0.98],
+        "axes": {"prune": ["dense", "random", "magnitude", "snip"], "sparsity": [0.5, 0.7, 0.8],
                  "seed": list(range(seeds))},
         "resources": {"cohort": 128},
     }  # fmt: skip
