@@ -144,3 +144,34 @@ def test_a_policy_is_watched_at_work_and_dragged_to_fewer_weights(browser: Any, 
         page.wait_for_selector("#stage[data-model='control-walker2d']")
         assert page.locator("#choose").is_hidden()  # one policy: nothing to drag
         visit.end(tmp_path / "control.png")
+
+
+def test_the_hours_are_scrubbed_and_members_toggled(browser: Any, tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="no torch: pip install 'fewer[nowcast]'")
+    with serving(["nowcast-80", "nowcast-90"]) as server:
+        visit = Visit(browser, server.url, SIZES["desk"], "dark")
+        page = visit.page
+        page.goto(f"{server.url}/nowcast")
+        page.wait_for_selector("#forecast[data-window='0']", timeout=120_000)  # the weather is made first
+        drawn = "document.getElementById('forecast').toDataURL()"
+        pictures = {page.evaluate(drawn)}
+        page.locator("#lead").fill("31")
+        assert page.locator("#when").inner_text() == "8 h 00 min ahead"
+        page.locator("#lead").fill("1")
+        assert page.locator("#when").inner_text() == "0 h 30 min ahead"
+        pictures.add(page.evaluate(drawn))
+        assert page.locator("#who").inner_text() == "mean of 2 networks"
+        page.locator("#members input[value='nowcast-90']").uncheck()
+        assert page.locator("#who").inner_text() == "nowcast-80"
+        pictures.add(page.evaluate(drawn))
+        page.locator("#members input[value='nowcast-80']").uncheck()
+        assert page.locator("#verdict").inner_text() == "Choose at least one network"
+        page.locator("#members input[value='nowcast-80']").check()
+        page.locator("#members input[value='nowcast-90']").check()
+        assert len(pictures) == 3  # another hour, another member: another picture
+        page.locator("#play").click()
+        page.wait_for_selector("#forecast[data-step='3']")
+        page.locator("#play").click()
+        page.locator("#other").click()
+        page.wait_for_selector("#forecast[data-window='1']")
+        visit.end(tmp_path / "nowcast.png")
