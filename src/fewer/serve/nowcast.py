@@ -22,7 +22,9 @@ from fewer.sparse.tensors import Array
 
 __all__ = ["NowcastService"]
 
-_WINDOWS = 6  # that the page can look at
+_WINDOWS, _DRAWN = 6, 12  # the page can look at those of the drawn that have most rain soon: most weather is dry
+_SOON = 16  # lead times, four hours: beyond them little can be forecast
+_RAIN_MM_PER_HOUR = 0.2
 _STEPS = 200  # in which a probability is sent
 _RATE_STEPS = 10  # in which a mm/h is sent
 _BLIND = 255  # no radar looked
@@ -106,7 +108,10 @@ def _generated(size: int) -> tuple[Array, ...]:
     except ModuleNotFoundError as error:
         reason = f"weather is generated with {error.name}, which is not installed; pip install 'fewer[nowcast]'"
         raise Refusal(404, reason) from None
-    windows = generated("test", count=_WINDOWS, size=size).take(torch.arange(_WINDOWS))
+    drawn = generated("test", count=_DRAWN, size=size).take(torch.arange(_DRAWN))
+    raining = (drawn.rate >= _RAIN_MM_PER_HOUR) & (drawn.valid > 0)
+    wettest = raining[:, :_SOON].sum((1, 2, 3)).argsort(descending=True, stable=True)[:_WINDOWS]
+    windows = type(drawn)(*(leaf[wettest] for leaf in drawn))
     return tuple(leaf.numpy() for leaf in (windows.satellite, windows.missing, windows.rate, windows.valid))
 
 
