@@ -223,6 +223,27 @@ def test_operations_and_gradients_done_in_c_have_torch_s_bits(dtype: torch.dtype
 
 
 @compiled
+def test_counting_and_summing_losses_in_c_is_torch_s_to_the_bit() -> None:
+    step_count, total, rate = torch.tensor(-7), torch.zeros(2, dtype=torch.float64), torch.zeros(3)
+
+    def step() -> None:
+        turn = torch.div(step_count, 3, rounding_mode="floor")
+        rate[0], rate[1] = (turn + 5).to(torch.float32), turn.to(torch.float32)
+        total.add_(torch.full((2,), 0.1) * rate[0])
+        step_count.add_(1)
+
+    repeater = repeater_of(step, step_count, total, rate)
+    tape = repeater.trusted["step"]
+    assert {"div", "add", "add_", "_to_copy"} <= {r.name for r in tape.records if r.steps is not None}
+    for _ in range(9):
+        repeater("step")
+    assert step_count.item() == 7 and rate.tolist() == [7.0, 2.0, 0.0]
+    tenth = torch.tensor(0.1)
+    turns = [torch.tensor(count // 3 + 5.0) for count in range(-7, 7)]
+    assert total.tolist() == [sum((tenth * turn).double().item() for turn in turns)] * 2
+
+
+@compiled
 def test_a_sample_that_does_not_exist_is_an_error_in_c_too() -> None:
     x, index, y = torch.randn(4, 3), torch.tensor([1, 2]), torch.zeros(2, 3)
 

@@ -89,7 +89,7 @@ assert 0 < drawn.min() and drawn.max() <= 1 and abs(drawn.mean() - 0.5) < 0.05
 a, b, out = (lot.normal(size=(6, 50)).astype(np.float32) for _ in range(3))
 places = [number for array in (out, a, b) for number in (at(array), 0, 50, 1)]
 pack = lambda code, x=0.0, y=0.0: struct.pack("=21q2d", code, 0, 1, 6, 50, *places, 0, 0, 0, 0, x, y)
-for code in (*range(12), 16):
+for code in (*range(12), 16):  # those on numbers of one type
     kernels.play(kernels.program(pack(code, -0.5, 0.5)))
 kernels.play(kernels.program(pack(1) + pack(3)))
 assert np.array_equal(out, a * b)

@@ -18,7 +18,7 @@ _CODES = {
     for code, name in enumerate((
         "copy", "add", "subtract", "multiply", "divide", "negate", "lowest", "highest", "clamp", "square",
         "squared_difference", "slope_of_squares", "at_least", "at_most", "both", "where", "fill",
-        "gather",
+        "gather", "widened_add", "count_add", "count_divide", "count_to_real",
     ))
 }  # fmt: skip
 _LAYOUT = struct.Struct("=21q2d")  # `Step` in kernels/train_steps.h
@@ -171,6 +171,24 @@ _BOOLEAN = ("where.self", "logical_and_.default", "logical_and.default")  # thes
 _TO_BOOLEAN = ("ge.Scalar", "le.Scalar", "logical_and_.default", "logical_and.default")
 
 
+def _counted(name: str, arguments: tuple[Any, ...], options: dict[str, Any], out: Tensor) -> Steps | None:
+    """What an optimiser does beside its numbers: counts steps in int64, and adds a loss to a float64 sum."""
+    first, other = arguments[0], arguments[1] if len(arguments) > 1 else None
+    kinds = first.dtype, out.dtype
+    if name == "add_.Tensor" and isinstance(other, Tensor) and not options:
+        widened = first.dtype is torch.float64 and other.dtype is torch.float32
+        return _step("widened_add", out, first, other) if widened else None
+    if name == "_to_copy.default" and kinds[0] is torch.int64 and kinds[1] in _REAL:
+        return _step("count_to_real", out, first)
+    if kinds != (torch.int64, torch.int64) or type(other) is not int or abs(other) >= 2**53:
+        return None
+    if name in ("add.Tensor", "add_.Tensor") and not options:
+        return _step("count_add", out, first, x=other)
+    if name == "div.Tensor_mode" and options == {"rounding_mode": "floor"} and other > 0:
+        return _step("count_divide", out, first, x=other)
+    return None
+
+
 def squared_difference(a: Tensor, b: Tensor, out: Tensor) -> Steps | None:
     """(a - b)^2."""
     if out.device.type != "cpu" or len({t.dtype for t in (a, b, out)}) > 1 or out.dtype not in _REAL:
@@ -181,6 +199,10 @@ def squared_difference(a: Tensor, b: Tensor, out: Tensor) -> Steps | None:
 def steps_of(function: Any, arguments: tuple[Any, ...], options: dict[str, Any], out: Tensor) -> Steps | None:
     """An operation of torch into `out` as steps for C; None: torch must do it."""
     name = f"{function._schema.name.removeprefix('aten::')}.{function._overloadname}"
+    if arguments and isinstance(arguments[0], Tensor) and out.device.type == "cpu":
+        counted = _counted(name, arguments, options, out)
+        if counted is not None:
+            return counted
     make = _STEPS.get(name)
     if make is None or out.dtype not in (*_REAL, torch.bool) or out.device.type != "cpu":
         return None

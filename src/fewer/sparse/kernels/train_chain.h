@@ -18,7 +18,7 @@ typedef struct { /* a block: samples of feature f from data + f * stride on, in 
 } Rows;
 
 typedef struct {
-    int lanes;
+    int lanes, most; /* samples of a vector, vectors of a block */
     void (*forward)(int, const Layer *, const void *, const void *, const Rows *, const Rows *, int);
     void (*transpose)(int, const Layer *, const void *, const Rows *, const Rows *, const Rows *, int);
     void (*gradient)(int, const Layer *, const Rows *, const Rows *, void *, void *, int);
@@ -59,12 +59,12 @@ typedef struct {
 
 static inline int64_t round_up(int64_t count, int64_t unit) { return (count + unit - 1) / unit * unit; }
 
-/* Blocks of at most four vectors, as many as the threads can share evenly; the last one may be narrower. Four
-   measured best: more would not stay in the first-level cache, fewer load each weight too often. */
+/* Blocks of at most `most` vectors, as many as the threads can share evenly; the last one may be narrower. Seven
+   measured best with 32 registers, four with 16: fewer load each weight too often. */
 static void cut(Call *call, int threads) {
     const int64_t lanes = call->kernels[0]->lanes, pieces = round_up(call->samples, lanes) / lanes;
     if (threads > pieces) threads = (int)pieces;
-    const int64_t blocks = round_up(round_up(pieces, 4) / 4, threads);
+    const int64_t most = call->kernels[0]->most, blocks = round_up(round_up(pieces, most) / most, threads);
     call->width = (int)(round_up(pieces, blocks) / blocks * lanes);
     call->blocks = round_up(call->samples, call->width) / call->width;
     call->threads = threads < call->blocks ? threads : (int)call->blocks;

@@ -1,10 +1,10 @@
 /* The three sparse products on one block of samples; a template for one (REAL, INDEX, instruction set).
 
-   A block is `vectors` vectors of samples of every feature: row f starts at data + f * stride. At most four
-   vectors, so that a row of sums lives in registers while kept weights stream past it. The batch is the SIMD
+   A block is `vectors` vectors of samples of every feature: row f starts at data + f * stride. At most MOST
+   vectors, so that rows of sums live in registers while kept weights stream past them. The batch is the SIMD
    axis: sparsity costs no gathers.
 
-   The including file defines REAL, INDEX, LANES, VEC, MASK, TARGET, NAME(x), SPLAT(s), FMA(a, b, c), GROUP
+   The including file defines REAL, INDEX, LANES, VEC, MASK, TARGET, NAME(x), SPLAT(s), FMA(a, b, c), MOST, GROUP
    and REDUCE(totals, sums), which writes the GROUP totals of GROUP vectors. */
 
 #define INLINE static inline __attribute__((always_inline)) TARGET
@@ -16,7 +16,7 @@ typedef VEC NAME(loose) __attribute__((aligned(sizeof(REAL)))); /* rows need not
 INLINE void NAME(gather)(const int vectors, int32_t first, int32_t last, const REAL *values, const int32_t *order,
                          const INDEX *index, const Rows *rows, VEC *sums) {
     const int beside = vectors == 1 ? 4 : 2;
-    VEC more[4][4];
+    VEC more[4][MOST];
     int32_t k = first;
     if (last - first >= beside) {
         for (int b = 1; b < beside; b++)
@@ -44,7 +44,7 @@ INLINE void NAME(put)(const int vectors, const Rows *rows, int64_t index, int co
     if (columns == vectors * LANES) {
         for (int v = 0; v < vectors; v++) ROW(rows, index)[v] = sums[v];
     } else {
-        VEC whole[4]; /* a copy, so that the sums themselves stay in registers */
+        VEC whole[MOST]; /* a copy, so that the sums themselves stay in registers */
         for (int v = 0; v < vectors; v++) whole[v] = sums[v];
         memcpy(ROW(rows, index), whole, columns * sizeof(REAL));
     }
@@ -58,7 +58,7 @@ INLINE void NAME(forward_rows)(const int vectors, const Layer *layer, const REAL
     const VEC zero = SPLAT((REAL)0);
     for (int64_t o = 0; o < layer->out; o++) {
         if (used && used[o] == used[o + 1]) continue;
-        VEC sums[4];
+        VEC sums[MOST];
         const VEC first = SPLAT(bias ? bias[o] : (REAL)0);
         for (int v = 0; v < vectors; v++) sums[v] = first;
         NAME(gather)(vectors, start[o], start[o + 1], values, NULL, layer->column, x, sums);
@@ -74,7 +74,7 @@ INLINE void NAME(transpose_rows)(const int vectors, const Layer *layer, const RE
     const int32_t *start = layer->column_start;
     const VEC zero = SPLAT((REAL)0);
     for (int64_t i = 0; i < layer->in; i++) {
-        VEC sums[4];
+        VEC sums[MOST];
         for (int v = 0; v < vectors; v++) sums[v] = zero;
         NAME(gather)(vectors, start[i], start[i + 1], values, layer->order, layer->row, gy, sums);
         if (active && start[i] < start[i + 1]) {
@@ -113,7 +113,7 @@ INLINE void NAME(gradient_rows)(const int vectors, const Layer *layer, const Row
             if (!add) gb[o] = 0;
             continue;
         }
-        VEC g[4];
+        VEC g[MOST];
         for (int v = 0; v < vectors; v++) g[v] = ROW(gy, o)[v];
         for (; k + GROUP <= last; k += GROUP) NAME(dots)(vectors, GROUP, g, column + k, x, gw + k, add);
         if (k < last) NAME(dots)(vectors, last - k, g, column + k, x, gw + k, add);
@@ -126,12 +126,21 @@ INLINE void NAME(gradient_rows)(const int vectors, const Layer *layer, const Row
 }
 
 /* The number of vectors as a constant lets the compiler keep the sums in registers. */
+#if MOST == 7
+#define WIDER(call)                                                                                         \
+    case 4: call(4); break;                                                                                 \
+    case 5: call(5); break;                                                                                 \
+    case 6: call(6); break;
+#else
+#define WIDER(call)
+#endif
 #define BY_WIDTH(call)                                                                                      \
     switch (width / LANES) {                                                                                \
     case 1: call(1); break;                                                                                 \
     case 2: call(2); break;                                                                                 \
     case 3: call(3); break;                                                                                 \
-    default: call(4); break;                                                                                \
+    WIDER(call)                                                                                             \
+    default: call(MOST); break;                                                                             \
     }
 
 static TARGET void NAME(forward)(int width, const Layer *layer, const void *values, const void *bias,
@@ -155,8 +164,9 @@ static TARGET void NAME(gradient)(int width, const Layer *layer, const Rows *gy,
 #undef CALL
 }
 
-static const Kernels NAME(kernels) = {LANES, NAME(forward), NAME(transpose), NAME(gradient)};
+static const Kernels NAME(kernels) = {LANES, MOST, NAME(forward), NAME(transpose), NAME(gradient)};
 
 #undef BY_WIDTH
+#undef WIDER
 #undef ROW
 #undef INLINE

@@ -19,6 +19,7 @@ typedef int64_t double_portable_mask __attribute__((vector_size(16), may_alias))
 
 #define SET portable
 #define TARGET
+#define MOST 4
 #define SPLAT(s) ((VEC){0} + (s))
 #define FMA(a, b, c) ((a) * (b) + (c))
 #define REDUCE REDUCE_PLAIN
@@ -85,6 +86,8 @@ typedef int32_t float_avx512_mask __attribute__((vector_size(64), may_alias));
 typedef double double_avx512 __attribute__((vector_size(64), may_alias));
 typedef int64_t double_avx512_mask __attribute__((vector_size(64), may_alias));
 
+#undef MOST
+#define MOST 7
 #define SET avx512
 #define TARGET __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")))
 #define TYPE float
@@ -132,3 +135,4 @@ static inline TARGET __attribute__((always_inline)) void reduce_float_avx512(flo
 #undef TARGET
 #undef SET
 #endif
+#undef MOST

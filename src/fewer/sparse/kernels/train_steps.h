@@ -4,7 +4,8 @@
    the one with the closest neighbours in the result. */
 
 enum { COPY, ADD, SUBTRACT, MULTIPLY, DIVIDE, NEGATE, LOWEST, HIGHEST, CLAMP, SQUARE, SQUARED_DIFFERENCE,
-       SLOPE_OF_SQUARES, AT_LEAST, AT_MOST, BOTH, WHERE, FILL, GATHER };
+       SLOPE_OF_SQUARES, AT_LEAST, AT_MOST, BOTH, WHERE, FILL, GATHER, WIDENED_ADD,
+       COUNT_ADD, COUNT_DIVIDE, COUNT_TO_REAL };
 
 typedef struct {
     char *data; /* NULL: the number x stands for all elements */
@@ -64,6 +65,7 @@ typedef struct {
     static int name(Step *step) {                                                                           \
         REAL number = (REAL)step->x; /* where an operand has no memory of its own */                        \
         const REAL low = (REAL)step->x, high = (REAL)step->y;                                               \
+        const int64_t whole = isfinite(step->x) ? (int64_t)step->x : 0;                                     \
         Operand *operands[] = {&step->a, &step->b, &step->c};                                               \
         const Operand given[] = {step->a, step->b, step->c};                                                \
         for (int i = 0; i < 3; i++)                                                                         \
@@ -87,6 +89,10 @@ typedef struct {
         case BOTH: EACH(uint8_t, uint8_t, uint8_t, REAL, p && q) break;                                     \
         case WHERE: EACH(REAL, REAL, uint8_t, REAL, q ? p : r) break;                                       \
         case FILL: EACH(REAL, REAL, REAL, REAL, low) break;                                                 \
+        case WIDENED_ADD: EACH(double, double, float, REAL, p + q) break;                                   \
+        case COUNT_ADD: EACH(int64_t, int64_t, REAL, REAL, p + whole) break;                                \
+        case COUNT_DIVIDE: EACH(int64_t, int64_t, REAL, REAL, p / whole - (p % whole < 0)) break;           \
+        case COUNT_TO_REAL: EACH(REAL, int64_t, REAL, REAL, (REAL)p) break;                                 \
         case GATHER: { /* rows of a by the numbers in b; x is how many rows there are */                    \
             const int64_t *index = (const int64_t *)step->b.data;                                           \
             for (int64_t j = 0; j < step->size[1]; j++) {                                                   \
