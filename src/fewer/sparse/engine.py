@@ -98,6 +98,8 @@ class Sparse(Plain):
         for network in self.state.networks.values():
             yield network.weights
             yield from network.buffers.values()
+            if network.mask is not None:
+                yield network.mask
         for by_network in self.state.moments:
             for moments in by_network.values():
                 yield from moments.values()

@@ -54,7 +54,7 @@ class Recorder(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.records: list[Record] = []
-        self.tensors: list[Tensor] = []  # alive, so that no two of them ever share an address
+        self.alive: list[Any] = []  # storages, so that no two tensors ever share an address
         self.made: set[int] = set()  # storages that the step allocates
         self.changed: dict[int, Tensor] = {}  # other storages that it writes to
         self.bytes = 0
@@ -84,7 +84,7 @@ class Recorder(TorchDispatchMode):
             return
         known = {_storage(tensor) for tensor in reads}
         fresh = [tensor for tensor in results if _storage(tensor) not in known]
-        self.tensors += [*reads, *results]
+        self.alive += [tensor.untyped_storage() for tensor in (*reads, *results)]
         self.made.update(map(_storage, fresh))
         self.bytes += sum(tensor.untyped_storage().nbytes() for tensor in fresh)
         if self.bytes > MOST_BYTES:
@@ -118,14 +118,14 @@ class Recorder(TorchDispatchMode):
     ) -> None:
         if self.obstacle:
             return
-        self.tensors += [*reads, *writes]
-        self.changed |= {_storage(tensor): tensor for tensor in writes if _storage(tensor) not in self.made}
+        self.alive += [tensor.untyped_storage() for tensor in (*reads, *writes)]
+        self.changed |= {_storage(tensor): tensor.detach() for tensor in writes if _storage(tensor) not in self.made}
         storages = frozenset(map(_storage, reads)), frozenset(map(_storage, writes))
         self.records.append(Record(name, run, *storages, steps))
 
     def _give_up(self, why: str) -> None:
         self.obstacle = why
-        self.records, self.tensors, self.made = [], [], set()
+        self.records, self.alive, self.made = [], [], set()
 
     def tape(self) -> Tape:
         """What has to be done again in each step, in order."""
@@ -144,7 +144,7 @@ class Recorder(TorchDispatchMode):
             if record.writes & wanted and not record.writes <= constant:
                 wanted |= record.reads
                 runs.append(record)
-        return Tape(runs[::-1], [_whole(tensor) for tensor in self.changed.values()], self.tensors)
+        return Tape(runs[::-1], [_whole(tensor) for tensor in self.changed.values()], self.alive)
 
 
 @dataclass
@@ -153,7 +153,7 @@ class Tape:
 
     records: list[Record]
     changed: list[Tensor]
-    tensors: list[Tensor]
+    alive: list[Any]
 
     compiled: bool = kernels is not None
 
