@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from fewer import zoo
 from fewer.core.engine import Training
 from fewer.core.errors import UserError
 from fewer.core.optimizer import Optimizer
@@ -17,8 +18,11 @@ from fewer.job import Job, Trained, load
 from fewer.packing import pack_run
 from fewer.prune.pruning import Pruning
 from fewer.report.attacks import shortened
-from fewer.report.page import Page, words
+from fewer.report.meaning import figure_of
+from fewer.report.page import Page, table, words
 from fewer.report.runs import page_of
+from fewer.sparse.pack import load as load_pack
+from fewer.sparse.show import removed
 
 __all__ = ["demo", "jobs"]
 
@@ -89,6 +93,7 @@ def demo(out: Path, bar: Bar, chosen: dict[str, Job] | None = None) -> Path:
         "They show what there is to see, not how good it can get: minutes of training, little data, one seed."
     )
     _add_left_out_(page, left_out)
+    _add_zoo_(page)
     for run in runs:
         light = dataclasses.replace(run, task=shortened(run.task, _LIMIT))
         pack_run(light, out / f"{run.path.name}.pack")
@@ -99,3 +104,26 @@ def demo(out: Path, bar: Bar, chosen: dict[str, Job] | None = None) -> Path:
 def _add_left_out_(page: Page, left_out: dict[str, str]) -> None:
     if left_out:
         page.add("Left out", *[words(f"{task}: {why}") for task, why in left_out.items()])
+
+
+def _add_zoo_(page: Page) -> None:
+    """What minutes more of training reach, from the packs themselves."""
+    rows = []
+    for name in zoo.names():
+        pack = load_pack(zoo.path(name))
+        figures = dict(pack.settings.get("figures") or {})
+        if figures:
+            first = next(iter(figures))
+            size = zoo.path(name).stat().st_size
+            rows.append(
+                [name, pack.settings["task"], size, f"{removed(pack):.0%}", figure_of(first)[0], figures[first]]
+            )
+    page.add(
+        "What comes with the package",
+        words(
+            "Networks of the same four jobs, trained for minutes instead of seconds and packed. Their figures were "
+            "counted when they were trained, on their own test splits: on larger maps and longer episodes than above."
+        ),
+        table(["pack", "task", "bytes", "weights removed", "first figure", ""], rows),
+        words("fewer serve opens all of them in a browser: draw, click, drag and scrub."),
+    )
