@@ -16,13 +16,14 @@ from fewer.core.errors import UserError
 from fewer.sparse.notes import note, recording
 
 try:
-    from fewer.sparse import _train as kernels
+    from fewer.sparse import _train
 except ImportError:
-    kernels = None  # type: ignore[assignment]
+    _train = None  # type: ignore[assignment]
     logging.getLogger(__name__).info("compiled sparse kernels are missing: torch's CSR kernels serve, slower")
 
 __all__ = ["Chain", "Pattern", "has_kernels", "kernels"]
 
+kernels = _train
 _known: WeakValueDictionary[tuple[int, int, bytes], Pattern] = WeakValueDictionary()
 
 
