@@ -170,7 +170,7 @@ def test_the_hours_are_scrubbed_and_members_toggled(browser: Any, tmp_path: Path
         page.locator("#members input[value='nowcast-90']").check()
         assert len(pictures) == 3  # another hour, another member: another picture
         page.locator("#play").click()
-        page.wait_for_function("Number(document.getElementById('forecast').dataset.step) > 1")  # it moves by itself
+        page.wait_for_selector("#forecast:not([data-step='1'])")  # it moves by itself
         page.locator("#play").click()
         page.locator("#other").click()
         page.wait_for_selector("#forecast[data-window='1']")
