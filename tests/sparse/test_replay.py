@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from fewer.attack.harden import harden
 from fewer.core.engine import Engine, Training
 from fewer.core.optimizer import Optimizer
 from fewer.core.plain import Plain
@@ -55,6 +56,15 @@ def test_repeated_steps_end_at_the_bits_of_ordinary_ones(make: Callable[[], Any]
     assert repeated.count == 20
     assert_same_bits(repeated, ordinary)
     assert torch.equal(repeated.mean_losses(), ordinary.mean_losses())
+
+
+@pytest.mark.parametrize("recipe", ["pgd:0.1", "free:0.1", "trades:0.1"])
+def test_attacks_inside_a_loss_are_repeated_too(recipe: str) -> None:
+    repeated, ordinary = (engine(lambda: harden(Blobs(), recipe, total=100)) for _ in range(2))
+    repeated.advance(12)
+    ordinary_steps(ordinary, 12)
+    assert repeated.repeater is not None and repeated.repeater.trusted
+    assert_same_bits(repeated, ordinary)
 
 
 def test_objectives_that_take_turns_have_a_tape_for_each_kind_of_step() -> None:
