@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from fewer.core.errors import UserError
 from fewer.core.whole import write_whole
 from fewer.report.groups import Interval, interval
 from fewer.studies.matrix_cases import METHODS, SPARSITIES, Case, cases, grid
-from fewer.studies.matrix_measure import measure, spelled
+from fewer.studies.matrix_measure import Asked, measure_all, spelled
 from fewer.studies.matrix_page import page
 from fewer.studies.study import Result, Say
 from fewer.sweep.grid import grid_of
@@ -80,19 +81,26 @@ def _cells(sweep: Sweep, rows: Sequence[Mapping[str, Any]], chosen: Mapping[str,
         prune = point.job.prune
         method = "dense" if prune is None else "lottery" if prune.when == "rounds" else prune.method
         groups.setdefault((point.job.task, method, prune.sparsity if prune else 0.0), []).append((point, row))
+    asked: dict[tuple[str, str, float], list[Asked]] = {
+        key: [
+            # one pack a cell: seeds differ in its numbers, hardly in its size
+            Asked.of(sweep, point.name, chosen[key[0]], packed=not place)
+            for place, point in enumerate(point for point, row in members if row["status"] == "done")
+        ]
+        for key, members in groups.items()
+    }
+    measured = iter(measure_all([each for part in asked.values() for each in part], processes=_processes()))
     found = []
-    for (task, method, sparsity), members in groups.items():
-        measured: list[dict[str, Any]] = []
-        for point, row in members:
-            if row["status"] == "done":
-                cache = sweep.out / "measured" / f"{point.name}.json"
-                first = not measured  # one pack a cell: seeds differ in its numbers, hardly in its size
-                folder = sweep.results.folder(point.name).path
-                measured.append(measure(folder, chosen[task].attack, packed=first, cache=cache))
+    for key, members in groups.items():
         failures = tuple(str(row["why"]) for _, row in members if row["status"] != "done")
-        found.append(_cell(task, method, sparsity, measured, failures))
+        found.append(_cell(*key, [next(measured) for _ in asked[key]], failures))
         say(" | ".join(map(str, _row(found[-1]))))
     return found
+
+
+def _processes() -> int:
+    """As many as cores, where points are trained in processes."""
+    return 1 if WHERE.on == "here" else os.cpu_count() or 1
 
 
 def _cell(task: str, method: str, sparsity: float, measured: list[dict[str, Any]], failures: tuple[str, ...]) -> Cell:

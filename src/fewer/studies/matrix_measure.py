@@ -7,6 +7,10 @@ import math
 import statistics
 import tempfile
 import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +27,10 @@ from fewer.job import Trained, load
 from fewer.packing import pack_run
 from fewer.report.groups import Interval
 from fewer.sparse import pack
+from fewer.studies.matrix_cases import Case
+from fewer.sweep.run import Sweep
 
-__all__ = ["measure", "spelled"]
+__all__ = ["Asked", "measure", "measure_all", "spelled"]
 
 _CALLS = 15
 
@@ -37,29 +43,54 @@ def spelled(found: Interval) -> str:
     return f"{mean:.4g} ± {half:.2g}" if math.isfinite(half) else f"{mean:.4g}"
 
 
-def measure(folder: Path, attack: str, *, packed: bool, cache: Path) -> dict[str, Any]:
-    """All measures of a run, found again in `cache` if they were taken before; `packed` adds size and latency."""
-    if cache.exists():
-        return dict(json.loads(cache.read_text()))
-    run = load(folder)
+@dataclass(frozen=True)
+class Asked:
+    """A finished run, what to measure of it, and where that is kept."""
+
+    folder: Path
+    attack: str
+    figure: str  # empty: the task's first
+    packed: bool  # size and latency too
+    cache: Path
+
+    @classmethod
+    def of(cls, sweep: Sweep, name: str, case: Case, *, packed: bool) -> Asked:
+        """A point of a sweep."""
+        cache = sweep.out / "measured" / f"{name}.json"
+        return cls(sweep.results.folder(name).path, case.attack, case.figure, packed, cache)
+
+
+def measure_all(asked: Sequence[Asked], *, processes: int) -> list[dict[str, Any]]:
+    """Everything asked, several at a time."""
+    if processes < 2:
+        return [measure(each) for each in asked]
+    with ProcessPoolExecutor(processes, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
+        return list(pool.map(measure, asked))
+
+
+def measure(asked: Asked) -> dict[str, Any]:
+    """All measures of a run, found again if they were taken before."""
+    if asked.cache.exists():
+        return dict(json.loads(asked.cache.read_text()))
+    run = load(asked.folder)
     weights = kept(dense(run.modules))
-    name, quality = next(iter(run.figures.items()))
+    name = asked.figure or next(iter(run.figures))
     found: dict[str, Any] = {
-        "figure": name, "quality": quality, "attacked": _under_attack(run, attack), "weights": weights,
-        "kept": kept(run.mask) if run.mask else weights,
+        "figure": name, "quality": run.figures[name], "attacked": _under_attack(run, asked.attack)[name],
+        "weights": weights, "kept": kept(run.mask) if run.mask else weights,
     }  # fmt: skip
-    if packed:
+    if asked.packed:
         found |= _packed(run)
-    cache.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(cache, (json.dumps(found) + "\n").encode())
+    asked.cache.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(asked.cache, (json.dumps(found) + "\n").encode())
     return found
 
 
-def _under_attack(run: Trained, attack: str) -> float:
-    """The same figure, every batch attacked first."""
+def _under_attack(run: Trained, attack: str) -> dict[str, float]:
+    """The figures, every batch attacked first."""
     modules = {name: module.requires_grad_(True) for name, module in run.modules.items()}
     nets = NetworkSet(modules, training=False)
-    return next(iter(evaluate(run.task, attacked(run.task, nets, attack, seed=run.job.seeds[0])).values()))
+    return evaluate(run.task, attacked(run.task, nets, attack, seed=run.job.seeds[0]))
 
 
 def _packed(run: Trained) -> dict[str, Any]:

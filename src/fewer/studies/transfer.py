@@ -15,7 +15,7 @@ from fewer.ensemble.combine import combine
 from fewer.job import Trained, load
 from fewer.report.groups import interval
 from fewer.studies.matrix_cases import SCALES, Case, cases
-from fewer.studies.matrix_measure import measure, spelled
+from fewer.studies.matrix_measure import Asked, measure, spelled
 from fewer.studies.study import Result, Say
 from fewer.sweep.grid import grid_of
 from fewer.sweep.point import Point
@@ -70,11 +70,7 @@ def _task_rows(sweep: Sweep, name: str, case: Case, points: Sequence[Point]) -> 
     rows: list[list[Any]] = []
     for kind in _KINDS:
         members = [point for point in points if _kind(point) == kind]
-        found = [
-            measure(sweep.results.folder(point.name).path, case.attack, packed=number == 0,
-                    cache=sweep.out / "measured" / f"{point.name}.json")
-            for number, point in enumerate(members)
-        ]  # fmt: skip
+        found = [measure(Asked.of(sweep, point.name, case, packed=not number)) for number, point in enumerate(members)]
         if found:
             size = found[0]["pack_bytes"]
             rows.append([
@@ -97,6 +93,6 @@ def _votes(name: str, case: Case, runs: Sequence[Trained]) -> list[list[Any]]:
     for how in ("mean", *(("majority",) if isinstance(task, Voting) else ())):
         vote: Predict = combine(task, members, how)
         clean, hostile = evaluate(task, vote), evaluate(task, attacked(task, nets, case.attack, predict=vote))
-        figure = next(iter(clean))
+        figure = case.figure or next(iter(clean))
         rows.append([name, f"vote by {how}", figure, f"{clean[figure]:.4g}", f"{hostile[figure]:.4g}", "-", len(runs)])
     return rows

@@ -18,7 +18,7 @@ from torch import Tensor
 from fewer.core.errors import UserError
 from fewer.tasks.nowcast.neighbourhood import Neighbourhood
 
-__all__ = ["LEVELS", "Counts", "Level", "Scores", "mean_iou", "wet"]
+__all__ = ["LEVELS", "Counts", "Level", "Scores", "average_precision", "mean_iou", "wet"]
 
 LEVELS = 100  # steps of probability that are told apart: edges at 0.01, 0.02, ..., 0.99
 
@@ -201,8 +201,24 @@ class Scores:
             "forecast_wet": float(shares[1]),
             "pixels": pixels,
         }
+        if self.filing:
+            found["average_precision"] = average_precision(torch.stack(list(self.histograms.values())).sum((0, 1)))
         found |= {f"fss_{scale}": part.overall() for scale, part in self.neighbourhoods.items()}
         return found | ({"unknown": self._unknown / max(pixels, 1)} if self._unknown else {})
+
+
+def average_precision(levels: Tensor) -> float:
+    """Mean precision over the recall, from how often each level of probability, (2, levels), met dry and wet.
+
+    It needs no threshold, so it tells forecasts apart that never dare to say rain; by chance it is the wet share.
+
+    >>> average_precision(torch.tensor([[8, 0, 0], [0, 1, 1]])), average_precision(torch.tensor([[8], [2]]))
+    (1.0, 0.2)
+    """
+    dry, rain = levels.double().flip(1).cumsum(1)  # said wet from each level on, the highest first
+    gained = torch.diff(rain, prepend=rain.new_zeros(1))
+    precision = rain / (dry + rain).clamp(min=1)
+    return float((precision * gained).sum() / rain[-1].clamp(min=1))
 
 
 def _share(part: Tensor, whole: Tensor, empty: Tensor) -> Tensor:
