@@ -207,9 +207,8 @@ def _contrasts(found: Mapping[str, Scores]) -> list[str]:
     for first, second in pairs:
         if first in found and second in found:
             gap = difference(found[first], found[second])
-            lines.append(
-                f"At validation's thresholds, {first} above {second}: {gap.value:+.4f} [{gap.low:+.4f}, {gap.high:+.4f}]."
-            )
+            size = f"{gap.value:+.4f} [{gap.low:+.4f}, {gap.high:+.4f}]"
+            lines.append(f"At the thresholds of validation, {first} above {second}: {size}.")
     return lines
 
 
