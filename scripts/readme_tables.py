@@ -1,6 +1,6 @@
 """Write RESULTS.md, and the README's "Measured" section, from results/; with --check only say whether they are current.
 
-RESULTS.md has every result with a `place`; the README, which stays short, has one of each family.
+RESULTS.md has every result with a `place`, and the scale of every study; the README, which stays short, has one of each family.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ import json
 import sys
 from pathlib import Path
 from typing import Any
+
+from fewer.studies.study import STUDIES
 
 ROOT = Path(__file__).parents[1]
 BEGIN = "<!-- results: written by scripts/readme_tables.py from results/ -->"
@@ -52,6 +54,17 @@ def chosen() -> list[Path]:
     return found
 
 
+def scales() -> str:
+    """Every study, and the scale of the result that is kept."""
+    rows = []
+    for name, (_, what) in STUDIES.items():
+        path = ROOT / "results" / f"{name.replace('/', '-')}.json"
+        record = json.loads(path.read_text()) if path.exists() else {}
+        rows.append([f"`{name}`", what, record.get("scale", "not kept"), record.get("hardware_in_words", "")])
+    title = "**Every study, and the scale of the result in `results/`; notes in the files say what a scale left out**"
+    return f"{title}\n\n{markdown(['study', 'what', 'scale', 'hardware'], rows)}"
+
+
 def main() -> int:
     """Rewrite both files, or say whether they are current."""
     readme, results = ROOT / "README.md", ROOT / "RESULTS.md"
@@ -59,7 +72,7 @@ def main() -> int:
     head, rest = before.split(BEGIN, 1)
     tables = "\n\n".join(section(path, MOST) for path in chosen())
     after = f"{head}{BEGIN}\n{tables}\n{END}{rest.split(END, 1)[1]}"
-    whole = "\n\n".join([HEAD, *map(section, placed())]) + "\n"
+    whole = "\n\n".join([HEAD, *map(section, placed()), scales()]) + "\n"
     if "--check" in sys.argv:
         return int(after != before or not results.exists() or results.read_text() != whole)
     readme.write_text(after)
