@@ -14,7 +14,7 @@ import torch
 from fewer.core.errors import UserError
 from fewer.core.whole import write_whole
 from fewer.report.groups import Interval, interval
-from fewer.studies.matrix_cases import METHODS, SPARSITIES, Case, cases, grid
+from fewer.studies.matrix_cases import METHODS, SPARSITIES, Case, cases, grid, recipe
 from fewer.studies.matrix_measure import Asked, measure_all, spelled
 from fewer.studies.matrix_page import page
 from fewer.studies.study import Result, Say
@@ -59,7 +59,8 @@ def matrix(scale: str, out: Path, say: Say) -> Result:
     rows = sweep.run(watch=watch)
     cells = _cells(sweep, rows, chosen, say)
     lines = winners(cells)
-    write_whole(out / "matrix.html", page(cells, lines, chosen, METHODS).html().encode())
+    how = recipe(scale)
+    write_whole(out / "matrix.html", page(cells, [*lines, how], chosen, METHODS).html().encode())
     failed = [f"{cell.task} {cell.method} {cell.sparsity:g}: {why}" for cell in cells for why in cell.failures]
     return Result(
         title="Every way of pruning on every task",
@@ -67,6 +68,7 @@ def matrix(scale: str, out: Path, say: Say) -> Result:
         rows=[_row(cell) for cell in cells],
         notes=[
             *lines,
+            how,
             *(f"under attack: {name} {case.attack} ({case.unit})" for name, case in chosen.items()),
             *failed,
         ],

@@ -8,7 +8,7 @@ from typing import Any
 
 from fewer.core.registry import TASKS
 
-__all__ = ["CASES", "METHODS", "SCALES", "SPARSITIES", "Case", "Scale", "cases", "grid"]
+__all__ = ["CASES", "METHODS", "SCALES", "SPARSITIES", "Case", "Scale", "cases", "grid", "recipe"]
 
 METHODS = ("dense", "random", "magnitude", "snip", "grasp", "synflow", "lottery")
 SPARSITIES = (0.5, 0.8, 0.9, 0.95, 0.98)
@@ -91,3 +91,12 @@ def grid(scale: str, chosen: Mapping[str, Case]) -> dict[str, Any]:
         "axes": {"task": list(chosen), "prune": methods, "sparsity": list(SPARSITIES), "seed": list(range(size.seeds))},
         "task": {name: dict(getattr(case, scale)) for name, case in chosen.items()},
     }
+
+
+def recipe(scale: str) -> str:
+    """In words, what a reader must know to compare the methods."""
+    size = SCALES[scale]
+    return (
+        f"{size.seeds} seeds; SynFlow in {size.synflow} rounds; lottery tickets lose {_RATE:.0%} of what is left a "
+        f"round; every layer keeps at least {_QUOTA:.0%} of its weights; a mask that cuts an output off is refused."
+    )
