@@ -1,6 +1,7 @@
 """Write RESULTS.md, and the README's "Measured" section, from results/; with --check only say whether they are current.
 
-RESULTS.md has every result with a `place`, and the scale of every study; the README, which stays short, has one of each family.
+RESULTS.md has every result with a `place`, and the scale of every study; the README, which stays short, has one of each
+family.
 """
 
 from __future__ import annotations
