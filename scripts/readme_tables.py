@@ -16,7 +16,7 @@ from fewer.studies.study import STUDIES
 ROOT = Path(__file__).parents[1]
 BEGIN = "<!-- results: written by scripts/readme_tables.py from results/ -->"
 END = "<!-- /results -->"
-FAMILIES = ("vision", "control", "nowcast", "cellfree", "matrix", "transfer", "bench")
+FAMILIES = ("vision", "control", "nowcast", "cellfree", "matrix", "bench")
 SHOWN = {"vision": "vision-lightest"}  # where it is not the first of the family
 MOST = 8  # rows of a table in the README
 HEAD = "# Results\n\nEvery table names the command that made it and the machine; the files are in `results/`."
