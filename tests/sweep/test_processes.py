@@ -53,12 +53,17 @@ def test_a_dead_worker_costs_its_unit_a_try_and_no_other_unit_anything(tmp_path:
     assert (tmp_path / "once").read_text() == "x" and (tmp_path / "always").read_text() == "xx"
 
 
+def _heed_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def test_an_interrupt_ends_the_children_and_exits_with_130(tmp_path: Path) -> None:
     (tmp_path / "grid.toml").write_text(GRID)
     command = [sys.executable, "-m", "fewer", "sweep", str(tmp_path / "grid.toml"), "--out", str(tmp_path / "out")]
     place = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    # a shell starts what it runs in the background with interrupts ignored, and children inherit that
     process = subprocess.Popen([*command, "--processes", "1"], env={**os.environ, **place}, stderr=subprocess.PIPE,
-                               start_new_session=True)  # fmt: skip
+                               start_new_session=True, preexec_fn=_heed_interrupts)  # fmt: skip
     deadline = time.monotonic() + 240
     while not list(tmp_path.glob("out/points/*/metrics.jsonl")) and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -64,6 +64,8 @@ class Sweep:
                 f"{self.out} holds {strangers[0]!r} but no sweep", "an empty or new folder", "another --out"
             )
         with Folder(self.out).locked():
+            for part in self.out.glob("points/*/.*.part"):  # what a killed writer left
+                part.unlink(missing_ok=True)
             names = [point.name for point in self.grid.points]
             for name in names if retry_failed else ():
                 self.results.forgive(name)
