@@ -15,10 +15,9 @@ from torch import Tensor
 from torch.func import vmap
 from torch.utils import _pytree as pytree
 
-from fewer.core import optimizer
 from fewer.core.aligned import Aligned
 from fewer.core.data import TensorData
-from fewer.core.engine import Engine
+from fewer.core.engine import Engine, move_
 from fewer.core.nets import NetworkSet
 from fewer.core.seed import Stream
 from fewer.core.task import Objective
@@ -107,13 +106,8 @@ class Cohort(Engine):
 
         def whole(arguments: Any) -> None:
             weights, gradient, masks, moments, rate, turn = arguments
-            for mask in masks.values():
-                gradient = gradient * mask
             # a rate of two dimensions asks for elementwise operations, which are fused with the masks
-            optimizer.update_(settings, weights, gradient, moments, rate=rate.reshape(-1, 1), step=turn)
-            if settings.weight_decay:
-                for mask in masks.values():
-                    weights.mul_(mask)
+            move_(settings, (weights, gradient, masks.get("mask"), moments), rate.reshape(-1, 1), turn)
 
         arguments = (network.weights, gradient, masks, self.state.moments[index][name], rate, turn)
         return self._run(("update", index, name, bool(masks)), whole, arguments)  # type: ignore[no-any-return]

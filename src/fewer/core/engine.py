@@ -23,7 +23,9 @@ from fewer.core.seed import shuffled
 from fewer.core.state import start
 from fewer.core.task import Objective, Task
 
-__all__ = ["Engine", "Training"]
+__all__ = ["Engine", "Training", "move_"]
+
+Parts = tuple[Tensor, Tensor, Tensor | None, optimizer.State]  # weights, gradient, mask, moments
 
 _AHEAD = 32  # steps whose order is computed at once on a CPU: many small operations in one
 _PRECISIONS = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
@@ -180,10 +182,7 @@ class Engine(ABC):
         """Move one network's weights; `place` is the number of the objective and the name of the network."""
         index, name = place
         network, settings = self.state.networks[name], self.settings[index]
-        moments = self.state.moments[index][name]
-        optimizer.update_(settings, network.weights, _masked(gradient, network.mask), moments, rate=rate, step=turn)
-        if network.mask is not None and settings.weight_decay:
-            network.weights.mul_(network.mask)  # without decay a pruned weight has no moments, and does not move
+        move_(settings, (network.weights, gradient, network.mask, self.state.moments[index][name]), rate, turn)
 
     @torch.no_grad()
     def _follow_(self, name: str, source: str, rate: float) -> None:
@@ -197,6 +196,14 @@ class Engine(ABC):
         self.state.load_(tensors)
         self.count = int(self.state.step)
         self.counted = [self._turns(objective) for objective in self.objectives]
+
+
+def move_(settings: Optimizer, parts: Parts, rate: Tensor, turn: Tensor) -> None:
+    """One descent on (replicas, weights), inside the mask."""
+    weights, gradient, mask, moments = parts
+    optimizer.update_(settings, weights, _masked(gradient, mask), moments, rate=rate, step=turn)
+    if mask is not None and settings.weight_decay:
+        weights.mul_(mask)  # without decay a pruned weight has no gradient and no moments, and does not move
 
 
 def _masked(gradient: Tensor, mask: Tensor | None) -> Tensor:
