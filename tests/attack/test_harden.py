@@ -20,7 +20,9 @@ from fewer.core.abilities import Attackable, Classifier
 from fewer.core.errors import UserError
 from fewer.core.nets import NetworkSet
 from fewer.core.seed import Stream
+from fewer.core.state import fresh_modules
 from fewer.core.task import Objective
+from fewer.prune.pruning import Pruning, mask_for
 from fewer.tasks.vision.task import Settings, Vision
 
 from .examples import Regression, stream
@@ -146,6 +148,16 @@ def test_mart_is_a_boosted_cross_entropy_and_a_weighted_divergence(mlp: Vision, 
         total += -math.log(q[label]) - math.log(1 - others + 1e-4)
         total += 2 * float((p * (p / q).log()).sum()) * (1 - float(p[label]))
     assert float(found.detach()) == pytest.approx(total / 16, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", ["magnitude", "snip"])
+def test_a_network_can_be_pruned_under_every_kind(kind: str, method: str, mlp: Vision) -> None:
+    mix = 0.5 if kind in ("fgsm", "free") else 1.0  # the paper's mixture takes its slope from the clean loss
+    task = harden(mlp, Hardening(kind, 0.2, steps=2, mix=mix), total=10)
+    modules = fresh_modules(mlp, 0)
+    mask = mask_for(task, modules, Pruning(method, 0.5, samples=40), seed=0)
+    assert sum(int(kept.sum()) for kept in mask["net"].values()) == round(0.5 * 266_200)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -71,7 +71,8 @@ def _slope_and_loss(loss: Callable[[Tensor], Tensor], surface: Tensor) -> tuple[
     if torch._C._functorch.peek_interpreter_stack() is not None:
         slope, value = torch.func.grad(twice, has_aux=True)(surface)
         return slope.detach(), value
-    leaf = surface.requires_grad_()
-    value = loss(leaf)
-    (slope,) = torch.autograd.grad(value, leaf, retain_graph=True)
+    with torch.enable_grad():  # who only watches the networks asks for no gradient of the loss, and the slope is one
+        leaf = surface.requires_grad_()
+        value = loss(leaf)
+        (slope,) = torch.autograd.grad(value, leaf, retain_graph=True)
     return slope, value
