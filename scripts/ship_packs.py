@@ -18,23 +18,24 @@ from fewer.sparse.trace import trace
 from fewer.studies.vision_pieces import read_modules
 from fewer.tasks.vision.task import Settings, Vision
 
-REPLICAS = {"digits-9348": "small/magnitude-3-seed0", "digits-3116": "small/magnitude-1-seed0"}
+REPLICAS = {"digits-9348": "contrast/magnitude-3-seed0", "digits-3116": "contrast/magnitude-1-seed0"}
+SETTINGS = {"network": "small-cnn", "contrast": 30.0}
 
 
 def main() -> None:
     """One pack a replica, with its figures inside."""
     pieces, zoo = Path(sys.argv[1]) / "pieces", Path(__file__).parents[1] / "src/fewer/zoo"
-    task, noise = Vision(Settings(network="small-cnn")), Stream(torch.tensor(0), torch.tensor(0))
+    task, noise = Vision(Settings(**SETTINGS)), Stream(torch.tensor(0), torch.tensor(0))
     for name, replica in REPLICAS.items():
         folder = Folder(pieces / replica)
-        modules = read_modules(folder, "small-cnn")
+        modules = read_modules(folder, **SETTINGS)
         example = {"x": torch.rand(2, 1, 28, 28)}
         with torch.no_grad():
             program, tensors = trace(lambda nets, x: task.predict(nets, x, noise), example, networks=modules)
         found, suite = folder.read_json("metrics.json"), folder.read_json("suite.json")
         settings = {
             "task": "vision",
-            "settings": ["network=small-cnn"],
+            "settings": [f"{key}={value}" for key, value in SETTINGS.items()],
             "kept": found["kept"],
             "biases": found["biases"],
             "hardened": found["hardening"],

@@ -156,6 +156,16 @@ def test_the_randomised_step_reaches_beyond_fgsm_only_inside_the_ball() -> None:
     assert not torch.equal(moved, fgsm(task, 0.1)(nets, batch, stream(2)).known)
 
 
+def test_steps_fall_evenly_from_the_first_to_the_last() -> None:
+    task, nets = linear()
+    batch = task.samples.samples
+    attack = pgd(task, 10.0, steps=3, step=0.4, last=0.1, start="centre")
+    moved = (attack(nets, batch, stream()).known - batch.known).abs()
+    assert moved.max() == pytest.approx(0.4 + 0.25 + 0.1)
+    equal = [pgd(task, 0.3, steps=4, step=0.1, last=last)(nets, batch, stream(5)).known for last in (None, 0.1)]
+    assert torch.allclose(*equal)
+
+
 def test_the_default_step_is_the_published_one_and_few_steps_still_cross_the_ball() -> None:
     assert default_step(0.3, 40) == pytest.approx(0.01)
     assert default_step(0.3, 100) == pytest.approx(0.01)

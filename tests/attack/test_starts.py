@@ -68,7 +68,7 @@ def test_a_mixed_start_has_all_three_kinds() -> None:
 
 
 def test_hardening_from_mixed_starts_at_the_margin_is_the_same_alone_and_in_a_cohort() -> None:
-    task = harden(Vision(Settings(network="cnn0")), "pgd:0.2,steps=2,start=mixed,aim=margin", total=4)
+    task = harden(Vision(Settings(network="cnn0")), "pgd:0.2,steps=2,step=0.2,last=0.1,start=mixed,aim=margin", total=4)
     training = Training(4, 8, precision="float64")
     alone, together = Plain(task, training, 1), Cohort(task, training, (0, 1))
     for _ in range(4):

@@ -30,10 +30,12 @@ class Cells(HTMLParser):
 
 
 def test_a_pack_shows_what_goes_in_what_is_kept_and_how_well_it_did() -> None:
-    found = Cells(load(zoo.path("digits-9348"))._repr_html_())
+    pack = load(zoo.path("digits-9348"))
+    found = Cells(pack._repr_html_())
     assert found.after("x, given to net") == "1 x 28 x 28, float32"
-    assert found.after("weights removed") == "97.0%" and found.after("accuracy") == "0.9934"
-    assert found.cells[0] == "vision: net" and "network=small-cnn" in found.cells
+    assert found.after("weights removed") == "97.0%"
+    assert found.after("accuracy") == f"{pack.settings['figures']['accuracy']:.4f}"
+    assert found.cells[0] == "vision: net" and any("network=small-cnn" in cell for cell in found.cells)
 
 
 def test_every_pack_of_the_zoo_shows_itself_in_little_room_and_without_colours_of_its_own() -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from fewer.tasks.vision.networks import NETWORKS, Normalise, conv, mlp, xavier_
+from fewer.tasks.vision.networks import NETWORKS, Contrast, Normalise, conv, mlp, xavier_
 
 GREY = (1, 28, 28)
 
@@ -66,6 +66,14 @@ def test_normalisation_is_inside_so_that_its_gradient_is_in_pixels() -> None:
     net.normalise = Normalise(torch.tensor([0.25]), torch.tensor([0.5]))
     torch.testing.assert_close(net(pixels), expected)
     assert {"normalise.mean", "normalise.deviation"} <= set(net.state_dict())
+
+
+def test_contrast_hides_what_an_adversary_does_to_black_and_white_and_keeps_slopes() -> None:
+    pixels = torch.tensor([0.0, 1.0, 0.4]).requires_grad_()
+    seen = Contrast(30.0)(pixels)
+    assert (Contrast(30.0)(pixels + torch.tensor([0.3, -0.3, 0.3])) - seen).abs()[:2].max() < 0.003
+    assert Contrast(30.0)(pixels + 0.3)[2] - seen[2] > 0.9
+    assert (torch.autograd.grad(seen.sum(), pixels)[0] > 0).all()
 
 
 def test_xavier_weights_have_the_deviation_of_the_formula_and_no_bias() -> None:

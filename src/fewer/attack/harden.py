@@ -124,7 +124,7 @@ def _craft(task: Task[Any], settings: Hardening, total: int) -> Craft:
     kind, attackable = settings.kind, ability(task, Attackable, "hardening")
     start = {"fgsm": "centre", "pgd": settings.start, "trades": "near", "mart": "near"}.get(kind, "uniform")
     steps = 1 if kind in ("fgsm", "fast") else settings.steps
-    path = Climb(settings.budget, steps, settings.stride, norm=settings.norm, start=start)
+    path = Climb(settings.budget, steps, settings.stride, norm=settings.norm, start=start, last=settings.last)
     bounds, harm = Bounds(attackable), aims.margin(task) if settings.aim == "margin" else aims.harm(task)
     both = aims.logits_and_labels(task, kind) if kind in ("trades", "mart") else None
 
@@ -134,6 +134,8 @@ def _craft(task: Task[Any], settings: Hardening, total: int) -> Craft:
             with torch.no_grad():
                 aim = aims.divergence(task, F.log_softmax(both(frozen(nets), batch, noise)[0], 1))
         share = ramped(settings, total, noise)
-        return ascent(attackable, bounds, replace(path, budget=path.budget * share, step=path.step * share), aim)
+        last = None if path.last is None else path.last * share
+        scaled = replace(path, budget=path.budget * share, step=path.step * share, last=last)
+        return ascent(attackable, bounds, scaled, aim)
 
     return craft

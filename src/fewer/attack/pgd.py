@@ -25,7 +25,7 @@ __all__ = ["Climb", "ascent", "default_step", "pgd"]
 
 @dataclass(frozen=True)
 class Climb:
-    """How far, how often and from where (a name in `STARTS`)."""
+    """How far, how often and from where (a name in `STARTS`); with `last`, steps fall evenly from `step` to it."""
 
     budget: Budget
     steps: int
@@ -33,13 +33,23 @@ class Climb:
     restarts: int = 1
     norm: float = math.inf
     start: str = "uniform"
+    last: Budget | None = None
 
     def __post_init__(self) -> None:
         checked_budget(self.budget), checked_budget(self.step), checked_norm(self.norm)
+        if self.last is not None:
+            checked_budget(self.last)
         if self.steps < 1 or self.restarts < 1:
             raise UserError(f"PGD with {self.steps} steps and {self.restarts} restarts", "at least 1 of each")
         if self.start not in STARTS:
             raise UserError(f"PGD start {self.start!r}", f"one of {', '.join(STARTS)}")
+
+    def lengths(self, dtype: torch.dtype) -> list[Budget]:
+        """Of every step, in order."""
+        step, last = (each.to(dtype) if isinstance(each, Tensor) else each for each in (self.step, self.last))
+        if last is None or self.steps == 1:
+            return [step] * self.steps  # type: ignore[list-item]
+        return [step + (last - step) * (index / (self.steps - 1)) for index in range(self.steps)]  # type: ignore[operator]
 
 
 def default_step(budget: Budget, steps: int) -> Budget:
@@ -56,16 +66,18 @@ def pgd(
     restarts: int = 1,
     norm: float = math.inf,
     start: str = "uniform",
+    last: Budget | None = None,
     aim: Aim | None = None,
 ) -> Attack:
     """x <- project(x + step * steepest(slope)), `steps` times; of several restarts the worst per sample.
 
     `start` is a name in `fewer.attack.starts.STARTS`: `uniform` is anywhere in the ball, `centre` the clean input.
+    With `last`, steps fall evenly from `step` to it: a few long and then short ones find what many equal ones miss.
     Without an aim, the task's own harm is increased.
     """
     attackable = ability(task, Attackable, "PGD")
     stride = default_step(checked_budget(budget), steps) if step is None else step
-    path = Climb(budget, steps, stride, restarts, norm, start)
+    path = Climb(budget, steps, stride, restarts, norm, start, last)
     return ascent(attackable, Bounds(attackable), path, aim or aims.harm(task))
 
 
@@ -73,11 +85,11 @@ def ascent(task: Attackable, bounds: Bounds, path: Climb, aim: Aim) -> Attack:
     """PGD from its parts, all checked before: what a training step calls with its own budget."""
 
     def rounds(nets: NetworkSet, state: State) -> Generator[State, State, State]:
-        step = path.step.to(state.surface.dtype) if isinstance(path.step, Tensor) else path.step
+        lengths = path.lengths(state.surface.dtype)
         for restart in range(path.restarts):
             begun = STARTS[path.start](state.ball, state.noise, f"attack/start/{restart}")
             state = state.noted(state.fooled, x=begun)
-            for _ in range(path.steps):
+            for step in lengths:
                 x, ball = state.memory["x"], state.ball
                 slope, _, fooled = climb(aim, nets, task, state, x)
                 state = yield state.noted(fooled, x=ball.project(x + step * ball.steepest(slope)))

@@ -31,6 +31,9 @@ class Hardening:
     norm: float = _setting(math.inf, "inf or 2")
     steps: int = _setting(7, "attack steps (pgd, trades, mart) or replays of a batch (free)")
     step: float | None = _setting(None, "length of an attack step in input units; none: the kind's own share of budget")
+    last: float | None = _setting(
+        None, "length of pgd's last step, to which they fall evenly from the first; none: all are equal"
+    )
     start: str = _setting("uniform", "where pgd starts: uniform, centre, near, corners, blocks, stripes or mixed")
     aim: str = _setting(
         "harm", "what pgd increases: the task's own harm, or margin (best wrong score less the label's)"
@@ -41,8 +44,9 @@ class Hardening:
 
     def __post_init__(self) -> None:
         checked_budget(self.budget), checked_norm(self.norm)
-        if self.step is not None:
-            checked_budget(self.step)
+        for length in (self.step, self.last):
+            if length is not None:
+                checked_budget(length)
         if self.kind not in KINDS:
             raise UserError(f"hardening {self.kind!r}", f"one of {', '.join(KINDS)}")
         if self.steps < 1:
@@ -79,7 +83,7 @@ _TEXT: dict[str, dict[str, type]] = {
     "fgsm": _OPTIONS,
     "fast": {**_OPTIONS, "step": float},
     "free": {**_OPTIONS, **_STEPS},
-    "pgd": {**_OPTIONS, **_STEPS, "start": str, "aim": str},
+    "pgd": {**_OPTIONS, **_STEPS, "last": float, "start": str, "aim": str},
     "trades": {**_OPTIONS, **_STEPS, "beta": float},
     "mart": {**_OPTIONS, **_STEPS, "beta": float},
     "paper": {},

@@ -27,7 +27,7 @@ __all__ = ["OPTIONS", "Threat", "parse", "suite"]
 
 OPTIONS: dict[str, dict[str, type]] = {
     "fgsm": {"norm": float},
-    "pgd": {"steps": int, "step": float, "restarts": int, "norm": float, "start": str},
+    "pgd": {"steps": int, "step": float, "restarts": int, "norm": float, "start": str, "last": float},
     "apgd": {"steps": int, "restarts": int, "norm": float},
     "apgd-t": {"steps": int, "targets": int, "norm": float},
     "fab-t": {"steps": int, "targets": int, "norm": float},
@@ -79,7 +79,8 @@ class Threat:
             times = f" x {options['restarts']}" if options.get("restarts", 1) > 1 else ""
             begin = options.get("start", "uniform")
             start = {"uniform": "", "centre": ", no random start"}.get(begin, f", {begin} start")
-            return f"PGD-{steps}{times}, {ball}, step {step:g}{start}"
+            fall = f" to {options['last']:g}" if "last" in options else ""
+            return f"PGD-{steps}{times}, {ball}, step {step:g}{fall}{start}"
         names = {
             "fgsm": "FGSM",
             "apgd": f"APGD-CE-{steps}" + (f" x {options['restarts']}" if options.get("restarts", 1) > 1 else ""),

@@ -28,6 +28,11 @@ DENSITIES = {"small-1": 0.01, "small-3": 0.03, "small-10": 0.099, "small-dense":
 # learned scores: densities and steps; features: steps a round and images that they are judged on
 SHORT = {"quick": ((0.03,), 60, 40, 40), "full": ((0.1, 0.03, 0.01), 2400, 1000, 200)}
 SUITE = {"quick": "suite:0.3,queries=200", "full": "suite:0.3"}
+VARIANTS = {
+    "margin": ", hardened at 0.35",
+    "contrast": ", high contrast",
+    "falling": ", high contrast, falling steps",
+}
 PUBLISHED = (("TRADES (Zhang 2019)", 92.81, 312_202), ("Madry 2018", 88.5, 3_274_634))
 
 
@@ -47,7 +52,21 @@ def small_pieces(scale: str) -> dict[str, Piece]:
         for name in ("small-1", "small-3"):
             wider = dataclasses.replace(found[name], name="margin", hardening="pgd:0.35,steps=10,step=0.0875")
             found[name.replace("small", "margin")] = wider
+            for sharp in ("contrast", "falling"):
+                found[name.replace("small", sharp)] = _sharp(sharp, DENSITIES[name])
     return found
+
+
+def _sharp(name: str, density: float) -> Piece:
+    """Near black and white to begin with, and three times the learning rate; `falling`: the adversary's steps too."""
+    steps, contrast, lengths = {"contrast": (9400, 30.0, "step=0.06"), "falling": (7000, 40.0, "step=0.3,last=0.01")}[
+        name
+    ]
+    base = cured(name, SMALL, steps=steps, hardening=f"pgd:0.3,steps=10,{lengths},start=mixed,aim=margin")
+    return dataclasses.replace(
+        base, contrast=contrast, together=1, optimizer=dataclasses.replace(base.optimizer, lr=3e-3),
+        prunings=(gradual(density, steps),),
+    )  # fmt: skip
 
 
 def rival_pieces(scale: str) -> dict[str, Piece]:
@@ -86,12 +105,13 @@ def train_features(scale: str, place: Place) -> list[Row]:
 def audit_saved(piece: Piece, place: Place, attacks: str = SUITE["full"], *, limit: int | None = None) -> list[Row]:
     """The worst case per image over the whole suite, for every saved replica; written beside its metrics."""
     found = []
-    task = place.task(piece.network) if place.source else None
+    task = place.task(piece.network, contrast=piece.contrast) if place.source else None
     for pruning, seed in piece.replicas:
         folder = place.folder(piece, pruning, seed)
         audited = (folder.path / "suite.json").exists()
         if not audited and task is not None and folder.finished:
-            modules = {name: net.to(place.device) for name, net in read_modules(folder, piece.network).items()}
+            read = read_modules(folder, piece.network, contrast=piece.contrast)
+            modules = {name: net.to(place.device) for name, net in read.items()}
             report = robust(task, NetworkSet(modules, training=False), attacks, Audit(limit=limit or place.limit))
             place.say(f"{folder.path.name}\n{report.text()}")
             lines = [dataclasses.asdict(line) for line in report.lines]
@@ -141,6 +161,8 @@ _CUT = (
 _NOTES = [
     "gradual: global magnitude between 20 % and 60 % of the hardening. start: scored on attacked batches before it. "
     "learned: HYDRA. features: whole features removed, so weights is what is left of the network.",
+    "high contrast: pixels pass a sigmoid of steepness 30 first, the adversary takes 10 steps of 0.06 up the margin, "
+    "the learning rate is 0.003. falling steps: steepness 40, 10 steps from 0.3 down to 0.01, 30 epochs instead of 40.",
     "The suite is FGSM, PGD-40, PGD-100 x 10, APGD-CE, APGD-T, FAB-T and Square, the worst case for each image. "
     "Published under AutoAttack: 92.8 % (TRADES, 312,202 parameters), 88.5 % (Madry 2018, 3,274,634), 96.3 % (best).",
 ]
@@ -163,7 +185,7 @@ def _grouped(rows: Sequence[Row]) -> dict[tuple[str, str, int], list[Row]]:
     groups: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows:
         recipe = "dense" if row.get("density") == 1 else f"{row['when']} {row['method']}"
-        recipe += ", hardened at 0.35" if row.get("piece") == "margin" else ""
+        recipe += VARIANTS.get(row["piece"], "")
         groups.setdefault((row["network"], recipe, row["kept"]), []).append(row)
     return groups
 

@@ -56,6 +56,7 @@ class Piece:
     points: int = 0  # measurements of the first replica on the way, for curves
     weights: bool = True  # saved at the end
     validation: float = 0.0  # share of the training images held out
+    contrast: float = 0.0  # steepness of the sigmoid that pixels pass first
 
     @property
     def replicas(self) -> list[tuple[Pruning, int]]:
@@ -63,7 +64,7 @@ class Piece:
 
     def config(self) -> dict[str, Any]:
         """What decides the numbers; not which prunings and seeds, so that more may be added later."""
-        apart = ("prunings", "seeds", "together", "weights", "points")
+        apart = ("prunings", "seeds", "together", "weights", "points", *(() if self.contrast else ("contrast",)))
         return {key: value for key, value in dataclasses.asdict(self).items() if key not in apart}
 
 
@@ -165,7 +166,7 @@ def _plain(config: Mapping[str, Any]) -> dict[str, Any]:
 def _train(piece: Piece, replicas: Sequence[tuple[Pruning, int]], place: Place) -> None:
     """One cohort, from fresh weights to saved metrics."""
     start = time.monotonic()
-    task = place.task(piece.network, validation=piece.validation)
+    task = place.task(piece.network, validation=piece.validation, contrast=piece.contrast)
     hardened = harden(task, piece.hardening, total=piece.steps) if piece.hardening else task
     masks = list(_first_masks(piece, replicas, task))
     for (pruning, seed), mask in zip(replicas, masks):
@@ -255,9 +256,9 @@ def _finish(folder: Folder, row: Row) -> None:
     folder.write_json("metrics.json", row)
 
 
-def read_modules(folder: Folder, network: str) -> dict[str, nn.Module]:
+def read_modules(folder: Folder, network: str, **settings: Any) -> dict[str, nn.Module]:
     """The network that a piece saved there."""
-    net = fresh_modules(Vision(Settings(network=network)), 0)["net"]
+    net = fresh_modules(Vision(Settings(network=network, **settings)), 0)["net"]
     tensors = folder.read_tensors("weights.safetensors")
     net.load_state_dict({key.removeprefix("net/"): tensor for key, tensor in tensors.items()})
     return {"net": net}

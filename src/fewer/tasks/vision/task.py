@@ -14,7 +14,7 @@ from fewer.core.errors import UserError
 from fewer.core.optimizer import Optimizer
 from fewer.core.task import Nets, Noise, Objective, Task
 from fewer.tasks.vision.data import Images, checked, chosen_classes, load, split_up, tensors
-from fewer.tasks.vision.networks import NETWORKS, Normalise, resized_, xavier_
+from fewer.tasks.vision.networks import NETWORKS, Contrast, Normalise, resized_, xavier_
 
 __all__ = ["Images", "Settings", "Vision"]
 
@@ -38,6 +38,10 @@ class Settings:
         default=False,
         metadata={"help": "subtract the training set's mean, divide by its deviation", "unit": "yes/no"},
     )
+    contrast: float = field(
+        default=0.0,
+        metadata={"help": "steepness of a sigmoid around mid-grey that pixels pass first; 0: none", "unit": "1"},
+    )
     hidden: int = field(
         default=0, metadata={"help": "before the head, as left by shrinking; 0: the network's own", "unit": "features"}
     )
@@ -53,6 +57,10 @@ class Settings:
             raise UserError(f"network {self.network!r}", f"one of {', '.join(NETWORKS)}")
         if self.initial not in ("torch", "xavier"):
             raise UserError(f"initial {self.initial!r}", "torch or xavier")
+        if not 0 <= self.contrast <= 50:  # beyond, slopes round to zero: robust against gradient attacks in name only
+            raise UserError(f"contrast {self.contrast}", "a steepness from 0 (none) to 50")
+        if self.contrast and self.normalise:
+            raise UserError("contrast and normalise", "one of the two", "contrast already has a fixed range")
         if self.hidden < 0:
             raise UserError(f"hidden {self.hidden}", "0 or more features")
         if not 0 <= self.validation < 1:
@@ -118,6 +126,8 @@ class Vision(Task[Images]):
             xavier_(net)
         if self._normal is not None:
             net.normalise = Normalise(*self._normal)
+        if self.settings.contrast:
+            net.normalise = Contrast(self.settings.contrast)
         return {"net": net}
 
     def objectives(self) -> tuple[Objective[Images], ...]:
