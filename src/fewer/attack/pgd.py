@@ -46,10 +46,15 @@ class Climb:
 
     def lengths(self, dtype: torch.dtype) -> list[Budget]:
         """Of every step, in order."""
-        step, last = (each.to(dtype) if isinstance(each, Tensor) else each for each in (self.step, self.last))
-        if last is None or self.steps == 1:
-            return [step] * self.steps  # type: ignore[list-item]
-        return [step + (last - step) * (index / (self.steps - 1)) for index in range(self.steps)]  # type: ignore[operator]
+        step = _as(self.step, dtype)
+        if self.last is None or self.steps == 1:
+            return [step] * self.steps
+        fall = (_as(self.last, dtype) - step) / (self.steps - 1)
+        return [step + fall * index for index in range(self.steps)]
+
+
+def _as(length: Budget, dtype: torch.dtype) -> Budget:
+    return length.to(dtype) if isinstance(length, Tensor) else length
 
 
 def default_step(budget: Budget, steps: int) -> Budget:
