@@ -178,6 +178,7 @@ def test_the_default_step_is_the_published_one_and_few_steps_still_cross_the_bal
         {"budget": -0.1},
         {"budget": math.nan},
         {"budget": 0.3, "steps": 0},
+        {"budget": 0.3, "last": -0.1},
         {"budget": 0.3, "restarts": 0},
         {"budget": 0.3, "norm": 1.0},
         {"budget": 0.3, "start": "corner"},

@@ -19,10 +19,10 @@ Budget = float | Tensor  # in the input's own units; a tensor lets a ramp follow
 _TINY = 1e-12
 
 
-def checked_budget(budget: Budget) -> Budget:
-    """The budget, unless it is negative or not a number. Tensors are trusted: their values are not known yet."""
+def checked_budget(budget: Budget, name: str = "budget") -> Budget:
+    """The budget, or another length by its name, unless it is negative or not a number. Tensors are trusted: their values are not known yet."""
     if not isinstance(budget, Tensor) and not (math.isfinite(budget) and budget >= 0):
-        raise UserError(f"attack budget {budget}", "a finite number of at least 0, in the input's own units")
+        raise UserError(f"attack {name} {budget}", "a finite number of at least 0, in the input's own units")
     return budget
 
 

@@ -36,9 +36,9 @@ class Climb:
     last: Budget | None = None
 
     def __post_init__(self) -> None:
-        checked_budget(self.budget), checked_budget(self.step), checked_norm(self.norm)
+        checked_budget(self.budget), checked_budget(self.step, "step"), checked_norm(self.norm)
         if self.last is not None:
-            checked_budget(self.last)
+            checked_budget(self.last, "last step")
         if self.steps < 1 or self.restarts < 1:
             raise UserError(f"PGD with {self.steps} steps and {self.restarts} restarts", "at least 1 of each")
         if self.start not in STARTS:

@@ -44,9 +44,9 @@ class Hardening:
 
     def __post_init__(self) -> None:
         checked_budget(self.budget), checked_norm(self.norm)
-        for length in (self.step, self.last):
+        for name, length in (("step", self.step), ("last step", self.last)):
             if length is not None:
-                checked_budget(length)
+                checked_budget(length, name)
         if self.kind not in KINDS:
             raise UserError(f"hardening {self.kind!r}", f"one of {', '.join(KINDS)}")
         if self.steps < 1:
