@@ -20,7 +20,7 @@ _TINY = 1e-12
 
 
 def checked_budget(budget: Budget, name: str = "budget") -> Budget:
-    """The budget, or another length by its name, unless it is negative or not a number. Tensors are trusted: their values are not known yet."""
+    """The budget, or another length, unless it is negative or not a number. Tensors are trusted: not known yet."""
     if not isinstance(budget, Tensor) and not (math.isfinite(budget) and budget >= 0):
         raise UserError(f"attack {name} {budget}", "a finite number of at least 0, in the input's own units")
     return budget
