@@ -11,7 +11,7 @@ import foolbox
 import pytest
 import torch
 
-from fewer.attack.audit import Audit, attacked, robust
+from fewer.attack.audit import Audit, Report, attacked, robust
 from fewer.attack.layout import LAYOUTS, best_layout, layout
 from fewer.attack.pgd import pgd
 from fewer.attack.rounds import Rows
@@ -112,6 +112,22 @@ def test_the_suites_worst_case_is_not_above_foolboxs_strongest_gradient_attack(
     threats = [replace(threat, options=fewer.get(threat.kind, threat.options)) for threat in suite(0.1)]
     torch.manual_seed(0)
     assert robust(task, nets, threats, Audit(limit=count)).robust <= strongest(nets, images(count), 0.1) + 1e-9
+
+
+def test_an_audit_that_was_cut_off_goes_on_and_ends_the_same(mlp: Vision, robust_mlp: NetworkSet) -> None:
+    parts: list[Report] = []
+    whole = robust(mlp, robust_mlp, SHORT, Audit(limit=60), after_each=parts.append)
+    assert [len(part.lines) for part in parts] == list(range(1, len(SHORT) + 1))
+    for part in parts:
+        after: list[Report] = []
+        again = robust(mlp, robust_mlp, SHORT, Audit(limit=60), done=part, after_each=after.append)
+        assert len(after) == len(SHORT) - len(part.lines)
+        assert torch.equal(again.survived, whole.survived)
+        assert [line.standing for line in again.lines] == [line.standing for line in whole.lines]
+    with pytest.raises(UserError, match="begin anew"):
+        robust(mlp, robust_mlp, SHORT, Audit(limit=61), done=parts[0])
+    with pytest.raises(UserError, match="begin anew"):
+        robust(mlp, robust_mlp, SHORT[1:], Audit(limit=60), done=parts[0])
 
 
 def test_each_number_names_its_attack_and_survivors_only_numbers_are_not_called_alone(

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from fewer.attack.audit import Audit, Report
 from fewer.core.errors import UserError
 from fewer.core.folder import Folder
 from fewer.core.nets import NetworkSet
 from fewer.core.seed import Stream
 from fewer.prune.pruning import Pruning
-from fewer.studies import vision_capacity, vision_full, vision_lightest, vision_lottery, vision_measure, vision_pieces
+from fewer.studies import (
+    vision_capacity,
+    vision_full,
+    vision_lightest,
+    vision_lottery,
+    vision_measure,
+    vision_pieces,
+    vision_suite,
+)
 from fewer.studies.study import STUDIES, Result
 from fewer.studies.vision_measure import signs
 from fewer.studies.vision_pieces import DENSE, Piece, Place, cured, gradual, images, read_modules, run_piece
@@ -149,6 +160,33 @@ def test_a_plateau_and_a_gap_are_said_with_their_step() -> None:
     assert said[0].startswith("until step 400 of 1000 the loss has stood at 2.31")
     assert "catastrophic overfitting" in said[1]
     assert signs({**row, "losses": [[500, 1.0], [1000, 0.5]], "pgd40": 0.85}, 10) == []
+
+
+def test_a_suite_that_is_cut_off_goes_on_with_the_next_attack(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    piece = tiny(prunings=(DENSE,), seeds=(0, 1), contrast=20.0)
+    run_piece(piece, place)
+    attacks, unbroken = "fgsm:0.1+pgd:0.1,steps=3+square:0.1,queries=5", vision_suite.robust
+    asked: list[int] = []
+
+    def cut(*words: Any, done: Report | None, after_each: Callable[[Report], None]) -> Report:
+        def keep(part: Report) -> None:
+            after_each(part)
+            asked.append(len(part.lines))
+            if len(asked) == 2:
+                raise KeyboardInterrupt
+
+        return unbroken(*words, done=done, after_each=keep)
+
+    monkeypatch.setattr(vision_suite, "robust", cut)
+    with pytest.raises(KeyboardInterrupt):
+        vision_suite.audit_saved(piece, place, attacks)
+    found = vision_suite.audit_saved(piece, place, attacks)
+    assert asked == [1, 2, 3, 1, 2, 3]
+    for row, (pruning, seed) in zip(found, piece.replicas):
+        folder = place.folder(piece, pruning, seed)
+        nets = NetworkSet(read_modules(folder, "cnn0", contrast=20.0), training=False)
+        assert row["robust"] == unbroken(place.task("cnn0", contrast=20.0), nets, attacks, Audit(limit=30)).robust
+        assert not list(folder.path.glob("*part*"))
 
 
 def whole(result: Result) -> None:

@@ -7,7 +7,7 @@ robust is found out at a fraction of the cost, with the same answer.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -116,8 +116,15 @@ def robust(
     nets: NetworkSet,
     attacks: str | Sequence[Threat],
     audit: Audit = Audit(),  # noqa: B008  frozen
+    *,
+    done: Report | None = None,
+    after_each: Callable[[Report], None] | None = None,
 ) -> Report:
-    """Attack a classifier's images with each attack in turn; a text such as `suite:0.3` names them."""
+    """Attack a classifier's images with each attack in turn; a text such as `suite:0.3` names them.
+
+    `after_each` sees the report so far whenever an attack is over; given as `done`, it goes on from there and ends the
+    same.
+    """
     threats = parse(attacks) if isinstance(attacks, str) else tuple(attacks)
     classifier = ability(task, Classifier, "robust accuracy")
     attackable = ability(task, Attackable, "robust accuracy")
@@ -126,16 +133,30 @@ def robust(
     laid = images.laid_out(attackable, audit.layout)
     with laid.active() as ready, torch.no_grad():
         right = images.right(ready)
-        survived, lines = right.clone(), []
-        for threat in threats:
+        lines = _finished(done, threats, len(right))
+        survived = right.clone() if done is None else done.survived
+        for threat in threats[len(lines) :]:
             start = time.perf_counter()
             facing = right if threat.every else survived
             fooled = images.fooled(threat.on(task), ready, facing)
             survived = survived & ~fooled
             alone = float((right & ~fooled).double().mean()) if threat.every or bool((facing == right).all()) else None
             seconds = time.perf_counter() - start
-            lines.append(Line(threat.title, alone, float(survived.double().mean()), seconds))
-    return Report(len(right), float(right.double().mean()), tuple(lines), survived, laid.name)
+            lines = (*lines, Line(threat.title, alone, float(survived.double().mean()), seconds))
+            if after_each is not None:
+                after_each(Report(len(right), float(right.double().mean()), lines, survived, laid.name))
+    return Report(len(right), float(right.double().mean()), lines, survived, laid.name)
+
+
+def _finished(done: Report | None, threats: Sequence[Threat], images: int) -> tuple[Line, ...]:
+    """The lines of an audit that goes on, if it was of these attacks and as many images."""
+    if done is None:
+        return ()
+    begun, asked = [line.attack for line in done.lines], [threat.title for threat in threats]
+    if begun != asked[: len(begun)] or done.images != images:
+        given = f"an audit of {done.images} images by {' + '.join(begun)}"
+        raise UserError(given, f"one of {images} images that begins with {asked[0]}", "begin anew")
+    return done.lines
 
 
 class _Images:

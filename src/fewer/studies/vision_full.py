@@ -18,7 +18,6 @@ from fewer.core.settings import nearest
 from fewer.studies.vision_capacity import capacity_pieces
 from fewer.studies.vision_lightest import (
     SMALL,
-    audit_saved,
     rival_pieces,
     small_pieces,
     train_features,
@@ -26,6 +25,7 @@ from fewer.studies.vision_lightest import (
 )
 from fewer.studies.vision_lottery import TRAININGS, lottery_cost, train_tickets
 from fewer.studies.vision_pieces import Piece, Place, images, run_piece, where
+from fewer.studies.vision_suite import audit_saved
 
 __all__ = ["main", "works"]
 

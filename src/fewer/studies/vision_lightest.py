@@ -12,22 +12,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fewer.attack.audit import Audit, robust
-from fewer.core.nets import NetworkSet
 from fewer.prune.pruning import Pruning
 from fewer.studies.study import Result, Say
 from fewer.studies.vision_capacity import capacity_pieces, percent
 from fewer.studies.vision_measure import Row
-from fewer.studies.vision_pieces import DENSE, Piece, Place, cured, gradual, label, read_modules, run_piece, where
+from fewer.studies.vision_pieces import DENSE, Piece, Place, cured, gradual, label, run_piece, where
 from fewer.studies.vision_rivals import run_features, run_scores
+from fewer.studies.vision_suite import SUITE, audit_saved
 
-__all__ = ["SMALL", "audit_saved", "lightest", "rival_pieces", "small_pieces", "train_features", "train_scores"]
+__all__ = ["SMALL", "lightest", "rival_pieces", "small_pieces", "train_features", "train_scores"]
 
 SMALL = "small-cnn"
 DENSITIES = {"small-1": 0.01, "small-3": 0.03, "small-10": 0.099, "small-dense": 1.0}  # 3,116, 9,348 and 30,848 kept
 # learned scores: densities and steps; features: steps a round and images that they are judged on
 SHORT = {"quick": ((0.03,), 60, 40, 40), "full": ((0.1, 0.03, 0.01), 2400, 1000, 200)}
-SUITE = {"quick": "suite:0.3,queries=200", "full": "suite:0.3"}
 VARIANTS = {
     "margin": ", hardened at 0.35",
     "contrast": ", high contrast",
@@ -100,27 +98,6 @@ def train_features(scale: str, place: Place) -> list[Row]:
     )
     run_piece(base, place)
     return run_features(base, steps, place, samples=samples)
-
-
-def audit_saved(piece: Piece, place: Place, attacks: str = SUITE["full"], *, limit: int | None = None) -> list[Row]:
-    """The worst case per image over the whole suite, for every saved replica; written beside its metrics."""
-    found = []
-    task = place.task(piece.network, contrast=piece.contrast) if place.source else None
-    for pruning, seed in piece.replicas:
-        folder = place.folder(piece, pruning, seed)
-        audited = (folder.path / "suite.json").exists()
-        if not audited and task is not None and folder.finished:
-            read = read_modules(folder, piece.network, contrast=piece.contrast)
-            modules = {name: net.to(place.device) for name, net in read.items()}
-            report = robust(task, NetworkSet(modules, training=False), attacks, Audit(limit=limit or place.limit))
-            place.say(f"{folder.path.name}\n{report.text()}")
-            lines = [dataclasses.asdict(line) for line in report.lines]
-            record = {"robust": report.robust, "clean": report.clean, "images": report.images, "lines": lines}
-            folder.write_json("suite.json", record)
-            audited = True
-        if audited:
-            found.append({"seed": seed, "pruning": label(pruning), **folder.read_json("suite.json")})
-    return found
 
 
 def lightest(scale: str, out: Path, say: Say) -> Result:
