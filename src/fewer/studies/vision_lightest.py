@@ -26,6 +26,8 @@ SMALL = "small-cnn"
 DENSITIES = {"small-1": 0.01, "small-3": 0.03, "small-10": 0.099, "small-dense": 1.0}  # 3,116, 9,348 and 30,848 kept
 # learned scores: densities and steps; features: steps a round and images that they are judged on
 SHORT = {"quick": ((0.03,), 60, 40, 40), "full": ((0.1, 0.03, 0.01), 2400, 1000, 200)}
+# training steps, steepness of the contrast, lengths of the adversary's steps
+SHARP = {"contrast": (9400, 30.0, "step=0.06"), "falling": (7000, 40.0, "step=0.3,last=0.01")}
 VARIANTS = {
     "margin": ", hardened at 0.35",
     "contrast": ", high contrast",
@@ -50,16 +52,14 @@ def small_pieces(scale: str) -> dict[str, Piece]:
         for name in ("small-1", "small-3"):
             wider = dataclasses.replace(found[name], name="margin", hardening="pgd:0.35,steps=10,step=0.0875")
             found[name.replace("small", "margin")] = wider
-            for sharp in ("contrast", "falling"):
+            for sharp in SHARP:
                 found[name.replace("small", sharp)] = _sharp(sharp, DENSITIES[name])
     return found
 
 
 def _sharp(name: str, density: float) -> Piece:
     """Near black and white to begin with, and three times the learning rate; `falling`: the adversary's steps too."""
-    steps, contrast, lengths = {"contrast": (9400, 30.0, "step=0.06"), "falling": (7000, 40.0, "step=0.3,last=0.01")}[
-        name
-    ]
+    steps, contrast, lengths = SHARP[name]
     base = cured(name, SMALL, steps=steps, hardening=f"pgd:0.3,steps=10,{lengths},start=mixed,aim=margin")
     return dataclasses.replace(
         base, contrast=contrast, together=1, optimizer=dataclasses.replace(base.optimizer, lr=3e-3),
