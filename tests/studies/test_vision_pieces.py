@@ -162,6 +162,19 @@ def test_a_plateau_and_a_gap_are_said_with_their_step() -> None:
     assert signs({**row, "losses": [[500, 1.0], [1000, 0.5]], "pgd40": 0.85}, 10) == []
 
 
+def test_a_piece_of_before_a_setting_existed_is_found_again_and_another_recipe_refused(place: Place) -> None:
+    piece = tiny(prunings=(DENSE,), seeds=(0,))
+    rows = run_piece(piece, place)
+    root = Folder(place.out / "pieces" / piece.name)
+    config = root.read_json("config.json")
+    del config["contrast"], config["optimizer"]["clip_value"]
+    root.write_json("config.json", config)
+    assert run_piece(piece, place) == rows
+    for changed in ({"contrast": 20.0}, {"optimizer": dataclasses.replace(piece.optimizer, clip_value=1.0)}):
+        with pytest.raises(UserError, match="another recipe"):
+            run_piece(dataclasses.replace(piece, **changed), place)
+
+
 def test_a_suite_that_is_cut_off_goes_on_with_the_next_attack(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     piece = tiny(prunings=(DENSE,), seeds=(0, 1), contrast=20.0)
     run_piece(piece, place)

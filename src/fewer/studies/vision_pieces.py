@@ -64,7 +64,7 @@ class Piece:
 
     def config(self) -> dict[str, Any]:
         """What decides the numbers; not which prunings and seeds, so that more may be added later."""
-        apart = ("prunings", "seeds", "together", "weights", "points", *(() if self.contrast else ("contrast",)))
+        apart = ("prunings", "seeds", "together", "weights", "points")
         return {key: value for key, value in dataclasses.asdict(self).items() if key not in apart}
 
 
@@ -142,7 +142,7 @@ def run_piece(piece: Piece, place: Place) -> list[Row]:
     root.path.mkdir(parents=True, exist_ok=True)
     if not (root.path / "config.json").exists():
         root.write_json("config.json", {**piece.config(), "versions": versions()})
-    elif (found := root.read_json("config.json")) != {**_plain(piece.config()), "versions": found.get("versions")}:
+    elif _completed(root.read_json("config.json")) != _plain(piece.config()):
         raise UserError(
             f"{root.path} holds another recipe", "the same piece or an empty folder", "choose another --out"
         )
@@ -161,6 +161,13 @@ def run_piece(piece: Piece, place: Place) -> list[Row]:
 def _plain(config: Mapping[str, Any]) -> dict[str, Any]:
     """As JSON gives it back."""
     return dict(json.loads(json.dumps(config)))
+
+
+def _completed(found: Mapping[str, Any]) -> dict[str, Any]:
+    """A saved recipe; settings that came later stand at their defaults, as they did when it was trained."""
+    default = _plain(Piece("", "", "", 0).config())
+    whole = {**default, **found, "optimizer": {**default["optimizer"], **found.get("optimizer", {})}}
+    return {key: value for key, value in whole.items() if key != "versions"}
 
 
 def _train(piece: Piece, replicas: Sequence[tuple[Pruning, int]], place: Place) -> None:
