@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from fewer.sparse.trace import trace
 from fewer.tasks.vision.networks import NETWORKS, Contrast, Normalise, conv, mlp, xavier_
 
 GREY = (1, 28, 28)
@@ -68,12 +69,31 @@ def test_normalisation_is_inside_so_that_its_gradient_is_in_pixels() -> None:
     assert {"normalise.mean", "normalise.deviation"} <= set(net.state_dict())
 
 
-def test_contrast_hides_what_an_adversary_does_to_black_and_white_and_keeps_slopes() -> None:
-    pixels = torch.tensor([0.0, 1.0, 0.4]).requires_grad_()
+@pytest.mark.parametrize("steepness", [5.0, 30.0, 80.0])
+def test_contrast_is_a_sigmoid_whose_slope_an_attack_sees_however_steep_it_is(steepness: float) -> None:
+    pixels = torch.tensor([0.0, 0.2, 0.5, 0.9, 1.0]).requires_grad_()
+    expected = torch.sigmoid(steepness * (pixels - 0.5))
+    seen = Contrast(steepness)(pixels)
+    torch.testing.assert_close(seen, expected)
+    gentle = torch.sigmoid(min(steepness, 10.0) * (pixels - 0.5))
+    slopes = [torch.autograd.grad(value.sum(), pixels)[0] for value in (seen, gentle)]
+    torch.testing.assert_close(*slopes)
+    with torch.no_grad():
+        assert torch.equal(Contrast(steepness)(pixels), expected)
+
+
+def test_contrast_hides_what_an_adversary_does_to_black_and_white() -> None:
+    pixels = torch.tensor([0.0, 1.0, 0.4])
     seen = Contrast(30.0)(pixels)
     assert (Contrast(30.0)(pixels + torch.tensor([0.3, -0.3, 0.3])) - seen).abs()[:2].max() < 0.003
     assert Contrast(30.0)(pixels + 0.3)[2] - seen[2] > 0.9
-    assert (torch.autograd.grad(seen.sum(), pixels)[0] > 0).all()
+
+
+def test_a_pack_computes_the_contrast_itself_and_not_the_slope_that_attacks_see() -> None:
+    net = NETWORKS["cnn0"](GREY, 10)
+    net.normalise = Contrast(80.0)
+    program, _ = trace(net, [torch.rand(2, *GREY)])
+    assert sum(node.op == "sigmoid" for node in program.nodes) == 1
 
 
 def test_xavier_weights_have_the_deviation_of_the_formula_and_no_bias() -> None:

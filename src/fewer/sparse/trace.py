@@ -82,13 +82,13 @@ def _default_names(inputs: list[Tensor]) -> dict[str, Tensor]:
 
 @contextmanager
 def _as_predicting(module: nn.Module) -> Iterator[None]:
-    """Evaluation mode everywhere, without the fused attention that export cannot open; put back afterwards."""
+    """Evaluation mode, no gradients, and none of the fused attention that export cannot open; put back afterwards."""
     modes = {part: part.training for part in module.modules()}
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     module.eval()
     try:
-        with warnings.catch_warnings():
+        with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:

@@ -57,8 +57,8 @@ class Settings:
             raise UserError(f"network {self.network!r}", f"one of {', '.join(NETWORKS)}")
         if self.initial not in ("torch", "xavier"):
             raise UserError(f"initial {self.initial!r}", "torch or xavier")
-        if not 0 <= self.contrast <= 50:  # beyond, slopes round to zero: robust against gradient attacks in name only
-            raise UserError(f"contrast {self.contrast}", "a steepness from 0 (none) to 50")
+        if not 0 <= self.contrast <= 100:  # black against white from about 40 on
+            raise UserError(f"contrast {self.contrast}", "a steepness from 0 (none) to 100")
         if self.contrast and self.normalise:
             raise UserError("contrast and normalise", "one of the two", "contrast already has a fixed range")
         if self.hidden < 0:
