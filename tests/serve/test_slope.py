@@ -64,6 +64,17 @@ def test_the_slope_is_torchs_through_a_pruned_classifier(tmp_path: Path) -> None
     assert np.abs(theirs).max() > 1e-5 and np.allclose(ours, theirs, atol=1e-6)
 
 
+@pytest.mark.parametrize("steepness", [4.0, 80.0])
+def test_the_slope_through_a_contrast_is_the_one_that_torchs_attacks_see(tmp_path: Path, steepness: float) -> None:
+    from fewer.tasks.vision.networks import NETWORKS, Contrast
+
+    torch.manual_seed(0)
+    net = NETWORKS["cnn1"]((1, 28, 28), 10)
+    net.normalise = Contrast(steepness)
+    ours, theirs = compared(nn.Sequential(net, nn.LogSoftmax(dim=-1)), tmp_path / "contrast.pack", 28)
+    assert np.abs(theirs).max() > 1e-3 and np.allclose(ours, theirs, atol=0.01 * np.abs(theirs).max())
+
+
 @pytest.mark.parametrize("steps", [1, 10])
 def test_the_attack_stays_in_its_ball_and_lowers_the_first_answer(steps: int) -> None:
     digits = np.load(Path(zoo.__file__).parents[1] / "tasks/vision/digits.npz", allow_pickle=False)
