@@ -19,7 +19,7 @@ from fewer.core.nets import NetworkSet, frozen, recorded
 from fewer.core.task import Noise, Task
 from fewer.prune.linear import Linearised, skeleton
 
-__all__ = ["NetworkReport", "calls_of", "examine", "refuse_useless"]
+__all__ = ["NetworkReport", "calls_of", "examine", "idle", "refuse_useless"]
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,7 @@ def examine(modules: Mapping[str, nn.Module], mask: Mask, calls: Mapping[str, tu
 
 def _examine(name: str, module: nn.Module, mask: Mapping[str, Tensor], arguments: tuple[Any, ...]) -> NetworkReport:
     ones = {key: m.to(torch.float64) for key, m in mask.items()}
-    # numbers in general position, so that paths of opposite sign (a centring by hand) do not cancel
-    lot = torch.Generator().manual_seed(0)
-    drawn = {key: torch.rand(m.shape, generator=lot, dtype=torch.float64).to(m.device) + 0.5 for key, m in mask.items()}
+    drawn = _drawn(mask)
     counted = _Probe(skeleton(module, ones), arguments, torch.ones_like)
     probe = _Probe(skeleton(module, {key: ones[key] * drawn[key] for key in ones}), arguments, _general)
     whole = _Probe(skeleton(module, drawn), arguments, _general)
@@ -74,6 +72,23 @@ def _examine(name: str, module: nn.Module, mask: Mapping[str, Tensor], arguments
     lost = [(before != 0) & ~after for before, after in zip(whole.answers(), reached)]
     kept = {key: (int(m.sum()), m.numel()) for key, m in mask.items()}
     return NetworkReport(name, kept, [p.abs() for p in counted.answers()], lost, reached, _dead_units(probe))
+
+
+def idle(module: nn.Module, mask: Mapping[str, Tensor], arguments: tuple[Any, ...]) -> dict[str, Tensor]:
+    """The kept weights that lie on no path from an argument to an output."""
+    weights = {key: m * value for (key, m), value in zip(mask.items(), _drawn(mask).values())}
+    probe = _Probe(skeleton(module, weights), arguments, _general)
+    with torch.enable_grad():
+        total = _weighed(probe.run(probe.groups) - probe.run(()))  # what a constant adds is no path
+    parameters = [probe.bare.get_parameter(key) for key in mask]
+    slopes = torch.autograd.grad(total, parameters, materialize_grads=True)
+    return {key: m & (slope == 0) for (key, m), slope in zip(mask.items(), slopes)}
+
+
+def _drawn(mask: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Numbers in general position, so that paths of opposite sign (a centring by hand) do not cancel."""
+    lot = torch.Generator().manual_seed(0)
+    return {key: torch.rand(m.shape, generator=lot, dtype=torch.float64).to(m.device) + 0.5 for key, m in mask.items()}
 
 
 def _general(like: Tensor) -> Tensor:

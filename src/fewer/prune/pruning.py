@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,12 +20,13 @@ from fewer.core.seed import Stream, name_key, shuffled
 from fewer.core.settings import nearest
 from fewer.core.task import Task
 from fewer.prune import lint
+from fewer.prune.connected import connected
 from fewer.prune.grasp import grasp
 from fewer.prune.keep import SCOPES, keep
 from fewer.prune.magnitude import magnitude
 from fewer.prune.quota import reserve
 from fewer.prune.random import random
-from fewer.prune.scoring import Criterion, weights_of
+from fewer.prune.scoring import Criterion, Scores, weights_of
 from fewer.prune.snip import snip
 from fewer.prune.synflow import synflow
 
@@ -63,6 +65,7 @@ class Pruning:
     iterations: int = _setting(0, "prune in so many rounds of scoring; 0: 100 for synflow, else 1")
     layer_quota: float = _setting(0.0, "every layer keeps at least this much", "share of its weights")
     input_quota: int = _setting(0, "every input group keeps at least so many first-layer weights", "weights")
+    connected: bool = _setting(False, "start, gradual: weights on no path from input to output make room for others")
 
     def __post_init__(self) -> None:
         if self.method not in CRITERIA:
@@ -81,6 +84,10 @@ class Pruning:
             raise UserError(f"rate {self.rate}", "a share between 0 and 1")
         if self.when == "rounds" and self.method != "magnitude":
             raise UserError(f"{self.method} in rounds", "magnitude", "lottery tickets are found by magnitude")
+        if self.connected and self.when not in ("start", "gradual"):
+            raise UserError(
+                f"connected with when={self.when}", "start or gradual", "others choose weights by themselves"
+            )
         if not 0 <= self.swap <= 1:
             raise UserError(f"swap {self.swap}", "a share from 0 to 1")
         if min(self.batches, self.iterations, self.input_quota, self.every) < 0 or self.samples < 1:
@@ -110,30 +117,43 @@ def mask_for(
     rounds = pruning.iterations or (100 if pruning.method == "synflow" else 1)
     calls = lint.calls_of(task, modules, batches[0], noise)
     mask: dict[str, dict[str, Tensor]] = {net: dict(found) for net, found in (before or {}).items()}
-    begin = _density_left(mask, pruning.sparsity)
+    begin = _density_left(mask, pruning.sparsity, fewer=pruning.connected)
     for turn in range(1, rounds + 1):
         # a geometric way from what is left to the goal; the last turn is the goal itself, to the bit
         share = begin * ((1 - pruning.sparsity) / begin) ** (turn / rounds)
         sparsity = pruning.sparsity if turn == rounds else max(0.0, 1 - share)
         shadow = _masked_copies(modules, mask)
         scores = CRITERIA[pruning.method](task, shadow, batches, noise)
-        found = keep(scores, sparsity, pruning.scope, within=mask)
-        if pruning.layer_quota or pruning.input_quota:
-            reserved = reserve(scores, found, shadow, calls, pruning)
-            found = keep(scores, sparsity, pruning.scope, reserved=reserved, within=mask)
-        mask = dict(found)
+        choose = functools.partial(_chosen, scores, sparsity, pruning, shadow, calls)
+        mask = connected(choose, mask, shadow, calls) if pruning.connected else choose(mask)
     _follow_leaders_(mask, task.same_mask())
     lint.refuse_useless(lint.examine(modules, mask, calls), task.spare() if isinstance(task, Spare) else ())
     _follow_leaders_(mask, {name: target.of for name, target in task.copies().items()})
     return mask
 
 
-def _density_left(mask: Mask, sparsity: float) -> float:
-    """What an earlier pruning left; what it removed cannot be kept now."""
+def _chosen(
+    scores: Scores,
+    sparsity: float,
+    pruning: Pruning,
+    modules: Mapping[str, nn.Module],
+    calls: Mapping[str, tuple[Any, ...]],
+    within: Mask,
+) -> dict[str, dict[str, Tensor]]:
+    """The best by score of those allowed, with the quotas."""
+    found = keep(scores, sparsity, pruning.scope, within=within)
+    if not (pruning.layer_quota or pruning.input_quota):
+        return found
+    reserved = reserve(scores, found, modules, calls, pruning)
+    return keep(scores, sparsity, pruning.scope, reserved=reserved, within=within)
+
+
+def _density_left(mask: Mask, sparsity: float, *, fewer: bool) -> float:
+    """What an earlier pruning left; what it removed cannot be kept now. `fewer`: that may be less than the goal."""
     layers = sum(len(by_parameter) for by_parameter in mask.values())
     if layers == 0:
         return 1.0
-    if kept(mask) + layers < (1 - sparsity) * total(mask):
+    if not fewer and kept(mask) + layers < (1 - sparsity) * total(mask):
         raise UserError(
             f"sparsity {sparsity:g} where {1 - density(mask):.4g} is pruned already", "at least that",
             "what is pruned stays pruned: raise the sparsity, or leave --prune out",
