@@ -14,6 +14,7 @@ import pytest
 
 from fewer.cli import VERBS, main
 from fewer.core.registry import TASKS
+from fewer.prune.pruning import Pruning
 
 TRAIN = ["train", "vision", "--set", "network=cnn0", "--set", "classes=3,7", "--steps", "3", "--batch", "8"]
 Lines = pytest.CaptureFixture[str]
@@ -119,6 +120,65 @@ def test_evaluating_gives_the_figures_that_training_printed(run: Path, capsys: L
     trained = json.loads((run / "metrics.json").read_text())
     assert {key: found[key] for key in trained} == pytest.approx(trained)
     assert found["kept_weights"] * 2 == pytest.approx(5190, rel=0.2)
+
+
+@pytest.fixture(scope="module")
+def packed(run: Path) -> Path:
+    assert main(["pack", str(run), "-o", str(run / "net.pack")]) == 0
+    return run / "net.pack"
+
+
+def predicted(packed: Path, folder: Path, images: numpy.ndarray) -> int:  # type: ignore[type-arg]
+    numpy.save(folder / "x.npy", images)
+    (folder / "y.npy").unlink(missing_ok=True)
+    return main(["run", str(packed), "--input", str(folder / "x.npy"), "-o", str(folder / "y.npy")])
+
+
+def test_bytes_are_pixels_for_a_pack_as_they_are_in_training(packed: Path, tmp_path: Path) -> None:
+    images = numpy.random.default_rng(0).integers(0, 256, (4, 1, 28, 28), dtype=numpy.uint8)
+    assert predicted(packed, tmp_path, images) == 0
+    answer = numpy.load(tmp_path / "y.npy")
+    assert predicted(packed, tmp_path, images.astype(numpy.float32) / 255) == 0
+    assert numpy.allclose(answer, numpy.load(tmp_path / "y.npy"), atol=1e-6)
+
+
+@pytest.mark.parametrize(("value", "said"), [(255.0, "pixels from"), (-0.1, "pixels from"), (numpy.nan, "NaN")])
+def test_a_pack_refuses_images_that_are_none(packed: Path, tmp_path: Path, capsys: Lines, value, said: str) -> None:
+    images = numpy.zeros((2, 1, 28, 28), dtype=numpy.float32)
+    images[1, 0, 3, 3] = value
+    capsys.readouterr()
+    assert predicted(packed, tmp_path, images) == 2
+    found = capsys.readouterr().err
+    assert found.count("\n") == 1 and said in found and not (tmp_path / "y.npy").exists()
+
+
+def test_no_samples_are_no_lines(packed: Path, tmp_path: Path, capsys: Lines) -> None:
+    numpy.save(tmp_path / "x.npy", numpy.zeros((0, 1, 28, 28), dtype=numpy.float32))
+    capsys.readouterr()
+    assert main(["run", str(packed), "--input", str(tmp_path / "x.npy")]) == 0
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("classes", ["7,3", "3,7,8"])
+def test_runs_that_answer_another_question_do_not_vote(run: Path, tmp_path: Path, capsys: Lines, classes: str) -> None:
+    other = [f"classes={classes}" if word == "classes=3,7" else word for word in TRAIN]
+    assert main([*other, "--out", str(tmp_path / "other")]) == 0
+    capsys.readouterr()
+    assert main(["vote", str(run), str(tmp_path / "other")]) == 2
+    assert "another question" in capsys.readouterr().err
+    assert main(["vote", str(run), str(run)]) == 0
+
+
+def test_a_quota_is_compared_with_the_sparsity_asked_for(tmp_path: Path) -> None:
+    prune = ["--prune", "magnitude,scope=layer,layer_quota=0.3", "--sparsity", "0.5"]
+    assert main([*TRAIN, *prune, "--out", str(tmp_path / "run")]) == 0
+    assert Pruning("magnitude", 0.9, layer_quota=0.1).layer_quota == 0.1
+
+
+def test_a_folder_that_is_no_run_is_left_as_it_was(tmp_path: Path, capsys: Lines) -> None:
+    (tmp_path / "holiday.txt").write_text("photos")
+    assert main([*TRAIN, "--out", str(tmp_path)]) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["holiday.txt"]
 
 
 def test_checking_a_broken_task_names_the_fault_and_ends_with_2(capsys: Lines) -> None:

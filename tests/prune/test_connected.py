@@ -15,9 +15,10 @@ from fewer.core.errors import UserError
 from fewer.core.mask import Mask, density, kept, total
 from fewer.core.plain import Plain
 from fewer.core.train import fit
-from fewer.prune.lint import idle
+from fewer.prune.lint import on_paths
 from fewer.prune.pruning import Pruning, mask_for
 from fewer.prune.schedule import events_for
+from fewer.tasks.vision.task import Settings, Vision
 from toys import Blobs, doubled
 
 TASK = Blobs(width=64)
@@ -34,8 +35,8 @@ def by_hand(weights: list[Tensor]) -> list[Tensor]:
 
 
 def idle_count(mask: Mask) -> int:
-    found = idle(doubled(TASK)["net"], mask["net"], (torch.zeros(1, 4),))
-    return sum(int(some.sum()) for some in found.values())
+    useful = on_paths(doubled(TASK)["net"], mask["net"], (torch.zeros(1, 4),))
+    return sum(int((some & ~useful[key]).sum()) for key, some in mask["net"].items())
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -43,7 +44,7 @@ def test_idle_weights_are_those_that_a_walk_from_both_ends_does_not_meet(seed: i
     lot = torch.Generator().manual_seed(seed)
     net = nn.Sequential(nn.Linear(9, 12), nn.ReLU(), nn.Linear(12, 12), nn.Tanh(), nn.Linear(12, 4))
     mask = {f"{i}.weight": torch.rand(net[i].weight.shape, generator=lot) < 0.12 for i in (0, 2, 4)}  # type: ignore[union-attr]
-    found = idle(net, mask, (torch.rand(1, 9),))
+    found = {key: mask[key] & ~some for key, some in on_paths(net, mask, (torch.rand(1, 9),)).items()}
     expected = by_hand(list(mask.values()))
     assert sum(int(some.sum()) for some in expected) > 3
     assert all(torch.equal(found[key], some) for key, some in zip(mask, expected))
@@ -70,6 +71,34 @@ def test_a_gradual_schedule_ends_connected_and_its_masks_nest() -> None:
     assert len(masks) > 20 and all(within(after, before) for before, after in itertools.pairwise(masks))
     assert idle_count(masks[-1]) == 0
     assert 0.07 < density(masks[-1]) <= 0.1 + 1e-3
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("method", ["magnitude", "random", "snip"])
+@pytest.mark.parametrize("scope", ["network", "layer"])
+def test_a_quota_and_a_path_are_kept_together_with_the_count(method: str, scope: str, seed: int) -> None:
+    pruning = Pruning(method, 0.85, scope, samples=20, layer_quota=0.1, connected=True)
+    mask = mask_for(TASK, doubled(TASK), pruning, seed=seed)
+    assert kept(mask) == round(0.15 * total(mask))
+    assert idle_count(mask) == 0
+    assert all(int(some.sum()) >= 0.1 * some.numel() for some in mask["net"].values())
+
+
+def test_a_barred_weight_comes_back_when_it_has_found_a_path() -> None:
+    task = Vision(Settings(network="mlp", classes="3,7"))
+    for seed in range(2):
+        pruning = Pruning("snip", 0.97, "layer", samples=50, connected=True)
+        mask = mask_for(task, doubled(task), pruning, seed=seed)
+        assert kept(mask) == round(0.03 * total(mask))
+
+
+def test_a_layer_without_weights_is_told_as_it_is_without_paths() -> None:
+    said = []
+    for connected in (False, True):
+        with pytest.raises(UserError) as caught:  # first weights of the wide layer are all above the others
+            mask_for(TASK, doubled(TASK), Pruning("magnitude", 0.8, "global", connected=connected), seed=0)
+        said.append(str(caught.value))
+    assert said[0] == said[1] and "none of the 192 weights" in said[0]
 
 
 @pytest.mark.parametrize("when", ["set", "rigl", "rounds"])

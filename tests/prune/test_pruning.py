@@ -72,6 +72,15 @@ def test_what_is_pruned_stays_pruned_when_pruning_goes_on(method: str, make: Any
         mask = found
 
 
+@pytest.mark.parametrize("method", ["random", "grasp", "magnitude"])
+def test_a_quota_brings_no_pruned_weight_back(method: str) -> None:
+    task, modules = Blobs(width=64), doubled(Blobs(width=64))
+    before = mask_for(task, modules, Pruning(method, 0.5, samples=20, layer_quota=0.3), seed=1)
+    after = mask_for(task, modules, Pruning(method, 0.7, samples=20, layer_quota=0.29), seed=2, before=before)
+    assert within(after, before) and kept(after) == round(0.3 * total(after))
+    assert all(int(some.sum()) >= 0.29 * some.numel() for some in after["net"].values())
+
+
 @pytest.mark.parametrize("method", ["magnitude", "grasp", "snip"])
 @pytest.mark.parametrize("scope", SCOPES)
 def test_masks_nest_while_gradual_pruning_approaches_its_goal(method: str, scope: str) -> None:

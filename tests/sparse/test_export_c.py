@@ -65,6 +65,26 @@ def test_a_convolutional_classifier_in_c_answers_as_the_runtime_does(tmp_path: P
         assert np.abs(function(x) - pack.predict(x)).max() < 1e-5
 
 
+def test_a_constant_in_c_answers_as_the_runtime_does(tmp_path: Path) -> None:
+    nodes = (
+        Node("full", (), "z", {"shape": ["batch", 2], "value": 0.25, "dtype": "float32"}),
+        Node("concat", ("x", "z"), "a", {"axis": 1}), Node("linear", ("a", "w"), "b"), Node("tanh", ("b",), "c"),
+    )  # fmt: skip
+    tensors = {"w": np.random.default_rng(0).standard_normal((3, 5)).astype(np.float32)}
+    pack = Pack({"net": Program((Input("x", (3,)),), nodes, ("c",))}, tensors)
+    function = compiled(pack, tmp_path, 3, 3)
+    for x in np.random.default_rng(1).standard_normal((5, 3)).astype(np.float32):
+        assert np.abs(function(x) - pack.predict(x)).max() < 1e-6
+
+
+@pytest.mark.parametrize("name", ["int", "main", "1st", "a-b"])
+def test_a_name_that_c_cannot_take_is_refused(tmp_path: Path, name: str) -> None:
+    program, tensors = network([3, 2], 1.0, ["relu"], 0)
+    with pytest.raises(UserError, match="identifier"):
+        export(Pack({"net": program}, tensors), tmp_path / "x.c", name)
+    assert not (tmp_path / "x.c").exists()
+
+
 def test_several_inputs_follow_one_another(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     nodes = (

@@ -160,6 +160,34 @@ def test_an_image_becomes_grey_or_three_colours(tmp_path: Path, mode: str, chann
     assert task(tmp_path, validation=0.0).shape == (channels, 12, 12)
 
 
+def test_a_grey_image_of_16_bits_keeps_its_upper_8(tmp_path: Path) -> None:
+    deep = RANDOM.randint(0, 65536, (12, 12)).astype(np.uint16)
+    for name in "abcd":
+        for number in range(9):
+            (tmp_path / name).mkdir(exist_ok=True)
+            Image.fromarray(deep).save(tmp_path / name / f"{number}.png")
+    pixels = task(tmp_path).data("test").samples.pixels
+    assert pixels.shape[1:] == (1, 12, 12)
+    assert np.abs(pixels[0, 0].numpy() - deep / 65535).max() < 1 / 255
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+def test_images_that_come_class_by_class_are_mixed_and_others_stay_in_order(tmp_path: Path, grouped: bool) -> None:
+    labels = np.sort(LABELS) if grouped else LABELS
+    pixels = np.arange(60, dtype=np.float32)[:, None, None] / 60 + np.zeros((60, 12, 12), np.float32)
+    path = saved(tmp_path, images=pixels, labels=labels, test_images=pixels, test_labels=labels)
+    test = task(path, validation=0.0).data("test").samples
+    assert len(set(test.label[:12].tolist())) == 3
+    order = (test.pixels[:, 0, 0, 0] * 60).round().long()
+    assert sorted(order.tolist()) == list(range(60)) and (order.tolist() == list(range(60))) is not grouped
+    assert np.array_equal(test.label.numpy(), labels[order.numpy()])
+
+
+def test_test_labels_without_test_images_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="test_images"):
+        task(saved(tmp_path, images=PIXELS, labels=LABELS, test_labels=LABELS))
+
+
 def test_a_folder_without_classes_or_images_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="0 class folders"):
         task(tmp_path)

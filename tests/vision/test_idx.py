@@ -93,6 +93,15 @@ def test_a_missing_file_is_a_user_error(tmp_path: Path) -> None:
         read_idx(tmp_path / "none")
 
 
+@pytest.mark.parametrize(("shape", "seen"), [((6, 21, 17, 3), (6, 3, 21, 17)), ((6, 3, 21, 17), (6, 3, 21, 17))])
+def test_channels_may_stand_last_or_first(tmp_path: Path, shape: tuple[int, ...], seen: tuple[int, ...]) -> None:
+    images = np.random.RandomState(0).randint(0, 256, shape).astype(np.uint8)
+    (tmp_path / FILES["train"][0]).write_bytes(encoded(images))
+    (tmp_path / FILES["train"][1]).write_bytes(encoded(np.zeros(6, np.uint8)))
+    found, _ = read_folder(tmp_path, "train")
+    assert found.shape == seen and np.array_equal(found if shape == seen else found.transpose(0, 2, 3, 1), images)
+
+
 def test_a_folder_needs_one_label_for_each_image(tmp_path: Path) -> None:
     images, labels = FILES["train"]
     (tmp_path / images).write_bytes(WHOLE)

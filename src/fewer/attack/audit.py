@@ -6,6 +6,7 @@ robust is found out at a fraction of the cost, with the same answer.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -82,8 +83,11 @@ class Report:
 
     def figures(self) -> dict[str, float]:
         """Every number with the name of its attack; the first is the one that matters."""
-        heads = [line.attack.partition(",")[0] for line in self.lines]
-        name = f"worst of {', '.join(heads)}" if len(heads) > 1 else "".join(line.attack for line in self.lines)
+        if not self.lines:
+            return {"clean": self.clean}
+        parts = [re.split(r", (?=L-inf |L2 )|, (?=step )", line.attack) for line in self.lines]
+        heads, balls = [part[0] for part in parts], list(dict.fromkeys(part[1] for part in parts))
+        name = f"worst of {', '.join(heads)} at {' and '.join(balls)}" if len(heads) > 1 else self.lines[0].attack
         each: dict[str, float] = {}
         for line in self.lines:
             if line.alone is not None:

@@ -53,6 +53,8 @@ def _collect(arguments: argparse.Namespace) -> None:
     from fewer.tasks.control import checks, d4rl, experts
     from fewer.tasks.control.environments import environment
 
+    if not 0 <= arguments.seed < 2**62:
+        raise UserError(f"--seed {arguments.seed}", "0 to below 2^62")
     world = environment(arguments.env)
     noise = experts.NOISE.get(world.name, 0.0) if arguments.noise is None else arguments.noise
     d4rl.make_room(arguments.out)

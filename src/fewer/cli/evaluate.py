@@ -23,7 +23,9 @@ def run(arguments: argparse.Namespace) -> None:
     results = {}
     for path in arguments.run:
         run = load(path)
-        results[path] = {**figures_of(run, arguments), **({"kept_weights": kept(run.mask)} if run.mask else {})}
+        copies = run.task.copies()
+        trained = {name: mask for name, mask in run.mask.items() if name not in copies}
+        results[path] = {**figures_of(run, arguments), **({"kept_weights": kept(trained)} if trained else {})}
     one = next(iter(results.values()))
     if len(results) == 1:
         say(one, arguments.json)

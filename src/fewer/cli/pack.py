@@ -17,10 +17,11 @@ def run(arguments: argparse.Namespace) -> None:
     from fewer.cli.show import say
     from fewer.job import load
     from fewer.packing import pack_run
+    from fewer.sparse.pack import load as load_pack
 
     trained = load(arguments.run)
     written = pack_run(trained, arguments.out, arguments.values)
-    dense = sum(4 * p.numel() for module in trained.modules.values() for p in module.parameters())
+    dense = sum(4 * tensor.size for tensor in load_pack(arguments.out).tensors().values())
     say(
         {"pack": arguments.out, "bytes": written, "dense_bytes": dense, "times_smaller": round(dense / written, 2)},
         arguments.json,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 
 from fewer.core.errors import UserError
@@ -31,13 +32,29 @@ def run(arguments: argparse.Namespace) -> None:
                   for name, network in pack.networks.items()}  # fmt: skip
         say({**pack.settings, "inputs": shapes}, arguments.json)
         return
-    answer = pack.predict(**_inputs(arguments)) if _named(arguments) else pack.predict(_inputs(arguments)["x"])
+    inputs = {name: _checked(value, pack.settings.get("task")) for name, value in _inputs(arguments).items()}
+    answer = pack.predict(**inputs) if _named(arguments) else pack.predict(inputs["x"])
     if arguments.out:
         np.save(arguments.out, answer, allow_pickle=False)
     elif arguments.json:
         say(np.asarray(answer).tolist(), True)
     else:
-        np.savetxt(sys.stdout, np.asarray(answer).reshape(len(answer), -1), fmt="%.6g")
+        np.savetxt(sys.stdout, np.asarray(answer).reshape(len(answer), math.prod(answer.shape[1:])), fmt="%.6g")
+
+
+def _checked(values, task):  # type: ignore[no-untyped-def]
+    """Numbers that a prediction can be made of; pixels may be bytes, as they may be in training."""
+    import numpy as np
+
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise UserError("input with NaN or infinity", "finite numbers", "leave those samples out")
+    if task != "vision" or not values.size:
+        return values
+    if values.dtype == np.uint8:
+        return values.astype(np.float32) / 255
+    if values.min() < 0 or values.max() > 1:
+        raise UserError(f"pixels from {values.min()} to {values.max()}", "0 to 1, or unsigned bytes", "divide by 255")
+    return values
 
 
 def _named(arguments: argparse.Namespace) -> bool:

@@ -105,9 +105,8 @@ def job_of(arguments: argparse.Namespace):  # type: ignore[no-untyped-def]
         options["optimizer"] = from_text(Optimizer, _pairs(arguments.optimizer, "kind"), options.get("optimizer"))
     prune = None
     if arguments.prune:
-        prune = from_text(Pruning, _pairs(arguments.prune, "method"))
-        if arguments.sparsity is not None:
-            prune = from_text(Pruning, {"sparsity": str(arguments.sparsity)}, prune)
+        asked = [] if arguments.sparsity is None else [f"sparsity={arguments.sparsity}"]
+        prune = from_text(Pruning, [*_pairs(arguments.prune, "method"), *asked])
     elif arguments.sparsity is not None:
         raise UserError(f"--sparsity {arguments.sparsity} alone", "a method to prune by", "add --prune snip")
     return Job(

@@ -15,6 +15,20 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--choose-on", default="validation", help="where weights or the best member are chosen")
 
 
+def _question(run, member, split: str):  # type: ignore[no-untyped-def]
+    """What must be equal if answers are to be counted together: the shapes of both sides, and the labels."""
+    import torch
+    from torch.utils import _pytree as pytree
+
+    from fewer.core.abilities import Classifier
+
+    data = run.task.data(split)
+    batch = data.take(torch.linspace(0, len(data) - 1, min(64, len(data))).long())
+    inputs = run.task.inputs(batch)
+    labels = run.task.labels(batch).tolist() if isinstance(run.task, Classifier) else None
+    return [tuple(leaf.shape) for leaf in pytree.tree_leaves(inputs)], tuple(member(batch).shape), labels
+
+
 def run(arguments: argparse.Namespace) -> None:
     """Figures of each member and of the ensemble."""
     from fewer.cli.show import say
@@ -28,6 +42,10 @@ def run(arguments: argparse.Namespace) -> None:
         if one.job.task != runs[0].job.task:
             raise UserError(f"{path} of {one.job.task}", f"runs of one task, {runs[0].job.task}")
     members = [predictor(one.task, one.modules, one.job.seeds[0]) for one in runs]
+    questions = [_question(one, member, arguments.split) for one, member in zip(runs, members)]
+    for path, question in zip(arguments.run, questions):
+        if question != questions[0]:
+            raise UserError(f"{path}, which answers another question than {arguments.run[0]}", "runs on the same data")
     each = {path: evaluate(task, member, arguments.split) for path, member in zip(arguments.run, members)}
     together = evaluate(task, combine(task, members, arguments.how, split=arguments.choose_on), arguments.split)
     if arguments.how in ("best", "weighted") and arguments.choose_on == arguments.split:

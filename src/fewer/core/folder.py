@@ -75,6 +75,7 @@ class Folder:
             return False
         strangers = [p.name for p in self.path.iterdir() if not p.name.startswith(".")] if self.path.exists() else []
         if strangers:
+            (self.path / ".lock").unlink(missing_ok=True)  # a folder that is no run stays as it was
             raise UserError(
                 f"{self.path} holds {strangers[0]!r} but no run", "an empty or new folder", "choose another --out"
             )

@@ -24,8 +24,8 @@ def keep(
     """Keep round((1 - sparsity) * n) of the largest scores; the first of equals wins.
 
     Scope `global` ranks all networks together, `network` each by itself, `layer` each layer at the same density, `erk`
-    at densities that favour small layers. Weights in `reserved` are kept first, within the same count; of the others
-    only those in `within` are kept, so that there are fewer where it leaves fewer.
+    at densities that favour small layers. Weights in `reserved` are kept first, within the same count; only those in
+    `within` are kept at all, so that there are fewer where it leaves fewer.
 
     >>> keep({"net": {"weight": torch.tensor([[3.0, 1.0], [1.0, 1.0]])}}, 0.5)["net"]["weight"].tolist()
     [[True, True], [False, False]]
@@ -68,10 +68,10 @@ def _ranked(score: Tensor, name: Name, reserved: Mask | None, within: Mask | Non
             f"scores of {network}.{parameter} that are not finite", "a loss that is finite on the scoring batch",
             "check the data, or score on other samples",
         )  # fmt: skip
-    if within is not None and parameter in within.get(network, {}):
-        score = torch.where(within[network][parameter].reshape(-1), score, -torch.inf)
     if reserved is not None and parameter in reserved.get(network, {}):
         score = torch.where(reserved[network][parameter].reshape(-1), torch.inf, score)
+    if within is not None and parameter in within.get(network, {}):
+        score = torch.where(within[network][parameter].reshape(-1), score, -torch.inf)
     return score
 
 

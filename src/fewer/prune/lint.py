@@ -19,7 +19,7 @@ from fewer.core.nets import NetworkSet, frozen, recorded
 from fewer.core.task import Noise, Task
 from fewer.prune.linear import Linearised, skeleton
 
-__all__ = ["NetworkReport", "calls_of", "examine", "idle", "refuse_useless"]
+__all__ = ["NetworkReport", "calls_of", "examine", "on_paths", "refuse_useless"]
 
 
 @dataclass(frozen=True)
@@ -74,15 +74,15 @@ def _examine(name: str, module: nn.Module, mask: Mapping[str, Tensor], arguments
     return NetworkReport(name, kept, [p.abs() for p in counted.answers()], lost, reached, _dead_units(probe))
 
 
-def idle(module: nn.Module, mask: Mapping[str, Tensor], arguments: tuple[Any, ...]) -> dict[str, Tensor]:
-    """The kept weights that lie on no path from an argument to an output."""
+def on_paths(module: nn.Module, mask: Mapping[str, Tensor], arguments: tuple[Any, ...]) -> dict[str, Tensor]:
+    """The weights, kept or not, whose input an argument reaches and whose output reaches an output."""
     weights = {key: m * value for (key, m), value in zip(mask.items(), _drawn(mask).values())}
     probe = _Probe(skeleton(module, weights), arguments, _general)
     with torch.enable_grad():
         total = _weighed(probe.run(probe.groups) - probe.run(()))  # what a constant adds is no path
     parameters = [probe.bare.get_parameter(key) for key in mask]
     slopes = torch.autograd.grad(total, parameters, materialize_grads=True)
-    return {key: m & (slope == 0) for (key, m), slope in zip(mask.items(), slopes)}
+    return {key: slope != 0 for key, slope in zip(mask, slopes)}
 
 
 def _drawn(mask: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,7 +25,7 @@ from fewer.prune.keep import SCOPES, keep
 from fewer.prune.magnitude import magnitude
 from fewer.prune.quota import reserve
 from fewer.prune.random import random
-from fewer.prune.scoring import Criterion, Scores, weights_of
+from fewer.prune.scoring import Criterion, weights_of
 from fewer.prune.snip import snip
 from fewer.prune.synflow import synflow
 
@@ -78,7 +77,7 @@ class Pruning:
             raise UserError(f"when {self.when!r}", f"one of {', '.join(_WHEN)}")
         if not 0 <= self.begin <= self.end <= 1:
             raise UserError(f"pruning from {self.begin} to {self.end}", "shares with 0 <= begin <= end <= 1")
-        if not 0 <= self.layer_quota <= 1 - self.sparsity:
+        if not 0 <= self.layer_quota <= 1 - self.sparsity + 1e-9:
             raise UserError(f"layer_quota {self.layer_quota}", f"at most the density kept, {1 - self.sparsity:.3g}")
         if not 0 < self.rate < 1:
             raise UserError(f"rate {self.rate}", "a share between 0 and 1")
@@ -90,8 +89,9 @@ class Pruning:
             )
         if not 0 <= self.swap <= 1:
             raise UserError(f"swap {self.swap}", "a share from 0 to 1")
-        if min(self.batches, self.iterations, self.input_quota, self.every) < 0 or self.samples < 1:
-            raise UserError("a negative count in the pruning settings", "0 or more", "see `fewer tasks pruning`")
+        for name, least in (("batches", 0), ("iterations", 0), ("input_quota", 0), ("every", 0), ("samples", 1)):
+            if getattr(self, name) < least:
+                raise UserError(f"{name} {getattr(self, name)}", f"{least} or more", "see `fewer tasks pruning`")
 
 
 def samples(task: Task[Any], seed: int, *, count: int, of: int, like: Tensor) -> list[Any]:
@@ -124,28 +124,18 @@ def mask_for(
         sparsity = pruning.sparsity if turn == rounds else max(0.0, 1 - share)
         shadow = _masked_copies(modules, mask)
         scores = CRITERIA[pruning.method](task, shadow, batches, noise)
-        choose = functools.partial(_chosen, scores, sparsity, pruning, shadow, calls)
-        mask = connected(choose, mask, shadow, calls) if pruning.connected else choose(mask)
+        found = keep(scores, sparsity, pruning.scope, within=mask)
+        if pruning.layer_quota or pruning.input_quota:
+            reserved = reserve(scores, found, shadow, calls, pruning, within=mask)
+            found = keep(scores, sparsity, pruning.scope, reserved=reserved, within=mask)
+        if pruning.connected:
+            options: dict[str, Any] = {"within": mask, "scope": pruning.scope, "layer_quota": pruning.layer_quota}
+            found = connected(scores, found, shadow, calls, **options)
+        mask = dict(found)
     _follow_leaders_(mask, task.same_mask())
     lint.refuse_useless(lint.examine(modules, mask, calls), task.spare() if isinstance(task, Spare) else ())
     _follow_leaders_(mask, {name: target.of for name, target in task.copies().items()})
     return mask
-
-
-def _chosen(
-    scores: Scores,
-    sparsity: float,
-    pruning: Pruning,
-    modules: Mapping[str, nn.Module],
-    calls: Mapping[str, tuple[Any, ...]],
-    within: Mask,
-) -> dict[str, dict[str, Tensor]]:
-    """The best by score of those allowed, with the quotas."""
-    found = keep(scores, sparsity, pruning.scope, within=within)
-    if not (pruning.layer_quota or pruning.input_quota):
-        return found
-    reserved = reserve(scores, found, modules, calls, pruning)
-    return keep(scores, sparsity, pruning.scope, reserved=reserved, within=within)
 
 
 def _density_left(mask: Mask, sparsity: float, *, fewer: bool) -> float:

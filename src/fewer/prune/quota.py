@@ -26,9 +26,15 @@ class Quota(Protocol):
 
 
 def reserve(
-    scores: Scores, kept: Mask, modules: Mapping[str, nn.Module], calls: Mapping[str, tuple[Any, ...]], quota: Quota
+    scores: Scores,
+    kept: Mask,
+    modules: Mapping[str, nn.Module],
+    calls: Mapping[str, tuple[Any, ...]],
+    quota: Quota,
+    *,
+    within: Mask,
 ) -> dict[str, dict[str, Tensor]]:
-    """The best weights of each layer and of each input group, as many as their quotas say.
+    """Of those within, the best of each layer and of each input group, as many as their quotas say.
 
     An input group is one argument of the network; its first weights are the columns that only it feeds. They are
     chosen among units that still reach an output, so that they open a path.
@@ -36,12 +42,16 @@ def reserve(
     reserved: dict[str, dict[str, Tensor]] = {}
     for net, by_name in scores.items():
         reserved[net] = {}
+        allowed = {
+            key: within.get(net, {}).get(key, torch.ones_like(score, dtype=torch.bool))
+            for key, score in by_name.items()
+        }
         for key, score in by_name.items():
             count = math.ceil(quota.layer_quota * score.numel())
-            reserved[net][key] = _best(score, torch.ones_like(score, dtype=torch.bool), count)
+            reserved[net][key] = _best(score, allowed[key], count)
         if quota.input_quota and net in calls:
-            for key, allowed in _first_weights(modules[net], kept[net], calls[net]):
-                reserved[net][key] |= _best(by_name[key], allowed, quota.input_quota)
+            for key, group in _first_weights(modules[net], kept[net], calls[net]):
+                reserved[net][key] |= _best(by_name[key], group & allowed[key], quota.input_quota)
     return reserved
 
 

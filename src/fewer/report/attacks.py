@@ -71,11 +71,11 @@ def attack_curve(groups: Sequence[Group], attack: str, limit: int) -> dict[str, 
     """Per group (budget, mean, half an interval)."""
     if limit < 1:
         raise UserError(f"--limit {limit}", "at least one sample")
-    task = shortened(groups[0].first.task, limit)
-    return {
-        group.name: [
+    curves = {}
+    for group in groups:
+        task = shortened(group.first.task, limit)  # its own: groups may differ in the networks they ask for
+        curves[group.name] = [
             (budget, *interval([quality_under(run, task, text, limit) for run in group.runs]))
             for budget, text in budgets(attack)
         ]
-        for group in groups
-    }
+    return curves

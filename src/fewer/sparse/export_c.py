@@ -27,13 +27,17 @@ from fewer.sparse.runtime import Network, Pack, chains, one_sample
 
 __all__ = ["export"]
 
+_KEYWORDS = (
+    " auto break case char const continue default do double else enum extern float for goto if inline int long main "
+    "register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
+)
 _ON_STACK = 16_384  # floats of scratch above which it is static, and the function not reentrant
 
 
 def export(pack: Pack, path: str | os.PathLike[str], name: str, *, network: str | None = None) -> None:
     """Write the C file; `network` is the first one of the pack unless named."""
-    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-        raise UserError(f"name {name!r}", "a C identifier")
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or f" {name} " in _KEYWORDS:
+        raise UserError(f"name {name!r}", "a C identifier that is no keyword")
     if network is not None and network not in pack.networks:
         raise UserError(f"network {network!r}", f"one of {', '.join(pack.networks)}")
     chosen = pack.networks[network] if network is not None else next(iter(pack.networks.values()))
@@ -145,6 +149,9 @@ def _node(writer: Writer, node: Node) -> None:
         sides = ([code.number(left)] if left is not None else []) + sides
         sides += [code.number(right)] if right is not None else []
         writer.body.append(code.loop(count, f"{target}[i] = {code.BINARY[node.op].format(*sides)};"))
+        return
+    if node.op == "full":
+        writer.body.append(code.loop(count, f"{target}[i] = {code.number(node.attributes['value'])};"))
         return
     places = [writer.value(node.inputs[0])] if node.op != "concat" else [writer.value(name) for name in node.inputs]
     if node.op == "concat":

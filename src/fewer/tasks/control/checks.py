@@ -47,7 +47,8 @@ def _fits(source: str, steps: Transitions, environment: Environment) -> None:
         raise UserError(
             f"{source}: action {steps.action[step, part]:g} at step {step}, part {part} "
             f"({int(beyond.any(axis=1).sum())} such steps)",
-            f"actions from {low[part]:g} to {high[part]:g}",
+            f"actions from {low[part]:g} to {high[part]:g}, as {environment.name} takes them",
+            "clip them, or --set environment=none with an action_bound",
         )
     found = episodes(steps)
     if (found.length > environment.steps).any():

@@ -15,7 +15,7 @@ from fewer.core.errors import UserError
 from fewer.tasks.vision import cifar, digits, folder, idx
 from fewer.tasks.vision.split import held_out
 
-__all__ = ["Arrays", "Images", "checked", "chosen_classes", "load", "split_up", "tensors"]
+__all__ = ["Arrays", "Images", "checked", "chosen_classes", "load", "mixed", "split_up", "tensors"]
 
 _TEST_SHARE = 1 / 6  # where a source has no test images of its own: MNIST's proportion
 _SEED = 0
@@ -63,7 +63,8 @@ def checked(arrays: Arrays, *, name: str) -> Arrays:
             where = int(np.argmin(np.isfinite(images).reshape(len(images), -1).all(1)))
             raise UserError(f"{name}: NaN or infinity in image {where}", "finite pixels")
         if images.min() < 0 or images.max() > 1:
-            raise UserError(f"{name}: pixels from {images.min()} to {images.max()}", "0 to 1", "divide by the largest")
+            cure = "scale and shift them" if images.min() < 0 else "divide by the largest"
+            raise UserError(f"{name}: pixels from {images.min()} to {images.max()}", "0 to 1", cure)
     if labels.min() < 0:
         raise UserError(f"{name}: label {labels.min()}", "classes counted from 0")
     return arrays
@@ -87,6 +88,15 @@ def chosen_classes(arrays: Mapping[str, Arrays], wanted: tuple[int, ...]) -> tup
                 raise UserError(f"no {split} image of class {which}", "at least one of every class", "choose classes")
         result[split] = Arrays(images, labels) if not wanted else Arrays(images[new >= 0], new[new >= 0])
     return result, len(keep)
+
+
+def mixed(arrays: Arrays) -> Arrays:
+    """In an order by lot if they come class by class, so that the first few stand for all; else as they are."""
+    images, labels = arrays
+    if np.count_nonzero(np.diff(labels)) >= len(np.unique(labels)):
+        return arrays
+    order = np.random.RandomState(_SEED).permutation(len(labels))  # its stream is frozen by promise
+    return Arrays(images[order], labels[order])
 
 
 def split_up(arrays: Mapping[str, Arrays], validation: float) -> dict[str, Arrays]:

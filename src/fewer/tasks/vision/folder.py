@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fewer.core import npz
 from fewer.core.errors import UserError
+from fewer.tasks.vision.axes import channels_first
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 __all__ = ["class_names", "read_images", "read_npz"]
 
@@ -70,11 +74,19 @@ def _read_image(path: Path) -> NDArray[np.uint8]:
         raise UserError("no pillow", "it installed, to read PNG and JPEG", "pip install 'fewer[vision]'") from error
     try:
         with Image.open(path) as image:
-            # Grey stays one channel; palettes, transparency and the rest become three.
-            pixels = np.asarray(image if image.mode == "L" else image.convert("L" if image.mode == "1" else "RGB"))
+            pixels = _pixels(image)
     except (OSError, UnidentifiedImageError, ValueError, Image.DecompressionBombError) as error:
         raise UserError(f"{path}: {error}", "a PNG or JPEG image") from error
     return np.ascontiguousarray(pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1))
+
+
+def _pixels(image: Image) -> NDArray[np.uint8]:
+    """Grey stays one channel, of 16 bits the upper 8; palettes, transparency and the rest become three."""
+    if image.mode == "L":
+        return np.asarray(image)
+    if image.mode.startswith("I"):
+        return (np.asarray(image).clip(0, 65535) >> 8).astype(np.uint8)
+    return np.asarray(image.convert("L" if image.mode == "1" else "RGB"))
 
 
 def read_npz(path: Path) -> dict[str, Pair]:
@@ -86,7 +98,7 @@ def read_npz(path: Path) -> dict[str, Pair]:
         if isinstance(error, UserError):
             raise
         raise UserError(f"{path}: {error}", "an npz file of plain arrays", "save it again with numpy.savez") from error
-    prefixes = {"train": "", "test": "test_"} if "test_images" in found else {"train": ""}
+    prefixes = {"train": "", "test": "test_"} if {"test_images", "test_labels"} & set(found) else {"train": ""}
     return {split: _pair(found, prefix, path) for split, prefix in prefixes.items()}
 
 
@@ -97,10 +109,6 @@ def _pair(found: dict[str, NDArray[Any]], prefix: str, path: Path) -> Pair:
     images, labels = found[f"{prefix}images"], found[f"{prefix}labels"]
     if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
         raise UserError(f"{path} with labels {labels.dtype} {labels.shape}", "integers (count,)")
-    if images.ndim == 3:
-        return images[:, None], labels.astype(np.int64)
-    if images.ndim == 4 and images.shape[-1] in (1, 3):
-        return np.ascontiguousarray(images.transpose(0, 3, 1, 2)), labels.astype(np.int64)
-    if images.ndim == 4 and images.shape[1] in (1, 3):
-        return images, labels.astype(np.int64)
-    raise UserError(f"{path} with images {images.shape}", "(count, height, width) or one or three channels beside")
+    if (placed := channels_first(images)) is None:
+        raise UserError(f"{path} with images {images.shape}", "(count, height, width) or one or three channels beside")
+    return placed, labels.astype(np.int64)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fewer.core.errors import UserError
+from fewer.tasks.vision.axes import channels_first
 
 __all__ = ["FILES", "find", "read_folder", "read_idx"]
 
@@ -78,7 +79,7 @@ def find(folder: Path, name: str) -> Path | None:
     return next((path for path in candidates if path.is_file()), None)
 
 
-def read_folder(folder: Path, split: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def read_folder(folder: Path, split: str) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
     """Images (count, channels, height, width) and labels (count,) of a folder with the four MNIST names."""
     paths = [find(folder, name) for name in FILES[split]]
     for path, name in zip(paths, FILES[split]):
@@ -87,9 +88,10 @@ def read_folder(folder: Path, split: str) -> tuple[NDArray[np.uint8], NDArray[np
                 f"{folder} without {name}", "the four idx files", "`fewer data vision --out DIR` fetches them"
             )
     images, labels = (read_idx(path) for path in paths if path is not None)
-    if images.ndim < 3 or labels.ndim != 1 or len(images) != len(labels):
+    placed = channels_first(images)
+    if placed is None or labels.ndim != 1 or len(images) != len(labels):
         raise UserError(
             f"{folder} with {split} images {images.shape} and labels {labels.shape}",
-            "images of rank 3 or 4 and one label for each",
+            "(count, height, width) or one or three channels beside, and one label for each",
         )
-    return images.reshape(len(images), -1, *images.shape[-2:]), labels.astype(np.int64)
+    return placed, labels.astype(np.int64)

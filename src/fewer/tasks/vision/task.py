@@ -13,7 +13,7 @@ from fewer.core.data import TensorData, batches
 from fewer.core.errors import UserError
 from fewer.core.optimizer import Optimizer
 from fewer.core.task import Nets, Noise, Objective, Task
-from fewer.tasks.vision.data import Images, checked, chosen_classes, load, split_up, tensors
+from fewer.tasks.vision.data import Images, checked, chosen_classes, load, mixed, split_up, tensors
 from fewer.tasks.vision.networks import NETWORKS, Contrast, Normalise, resized_, xavier_
 
 __all__ = ["Images", "Settings", "Vision"]
@@ -102,6 +102,7 @@ class Vision(Task[Images]):
         if len(shapes) != 1:
             raise UserError(f"{settings.data} with images {sorted(shapes)}", "one shape for train and test")
         arrays, self.classes = chosen_classes(arrays, settings.chosen())
+        arrays = {name: mixed(part) for name, part in arrays.items()}
         self.shape: tuple[int, int, int] = shapes.pop()
         with torch.device("meta"):
             NETWORKS[settings.network](self.shape, self.classes)  # images too small for the network are refused here
