@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import platform
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -222,15 +222,18 @@ class Trained:
         return run_shown(self)
 
 
-def load(path: str | Path) -> Trained:
-    """A finished single run from its folder; nothing is unpickled."""
+def load(path: str | Path, changes: Sequence[str] = ()) -> Trained:
+    """A finished single run from its folder; nothing is unpickled.
+
+    `changes` are settings of the task that are no longer as they were, such as `data=DIR` after the data moved.
+    """
     folder = Folder(path)
     job = job_from(folder.read_json("config.json"))
     if not folder.finished:
         raise UserError(f"{path} is not finished", "a finished run", "run the same `fewer train` again to go on")
     if len(job.seeds) > 1:
         raise UserError(f"{path} holds {len(job.seeds)} replicas", "one run", f"name one of {path}/seed-*")
-    task = make(job.task, job.settings)
+    task = make(job.task, (*job.settings, *changes))
     modules = fresh_modules(task, job.seeds[0])
     tensors = folder.read_tensors("weights.safetensors")
     for name, module in modules.items():

@@ -78,6 +78,21 @@ def test_every_problem_is_one_line_and_the_rest_is_still_told(root: Path, capsys
     assert len(problems) == 5 and any(line.startswith("boxi_0015 2019 train: 139 rows") for line in lines)
 
 
+def test_radar_files_without_a_satellites_are_a_problem(root: Path) -> None:
+    for path in root.glob("2019/HRIT/boxi_0015.*"):
+        path.unlink()
+    assert report(root).problems == ["boxi_0015 2019: radar files without a satellite's"]
+
+
+def test_the_csv_that_was_read_is_the_one_that_is_named(root: Path) -> None:
+    table = root / "timestamps_and_splits_stage2.csv"
+    lines = table.read_text().splitlines(keepends=True)
+    (root / "timestamps_and_splits_2019.csv").write_text("".join(lines[:10] + lines[21:]))
+    table.unlink()
+    problems = [line for line in report(root).problems if "rows in" in line]
+    assert problems and all("timestamps_and_splits_2019.csv" in line for line in problems)
+
+
 def test_an_unusable_folder_ends_with_2(root: Path, capsys: Said) -> None:
     (root / "timestamps_and_splits_stage2.csv").unlink()
     assert main(["data", "nowcast", "--check", str(root)]) == 2

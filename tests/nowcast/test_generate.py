@@ -168,7 +168,15 @@ def test_equal_seeds_write_equal_files_and_images_follow_each_other(archive: Pat
 
 
 def test_a_folder_that_cannot_be_written_is_one_line_and_nothing_half_written_stays(tmp_path: Path) -> None:
-    (tmp_path / "2019").write_text("in the way")
+    (tmp_path / "file").write_text("in the way")
     with pytest.raises(UserError, match="folder that can be written"):
+        write_archive(tmp_path / "file" / "data", size=SIZE, places=PLACES[:1])
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file"]
+
+
+def test_a_folder_with_anything_in_it_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "2019").mkdir()
+    (tmp_path / "2019" / "mine.h5").write_text("registered data")
+    with pytest.raises(UserError, match="new or empty"):
         write_archive(tmp_path, size=SIZE, places=PLACES[:1])
-    assert sorted(path.name for path in tmp_path.rglob("*")) == ["2019"]
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["mine.h5"]

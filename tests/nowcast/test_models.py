@@ -10,7 +10,9 @@ from torch import Tensor, nn
 
 from fewer.core.chance import drawing, keyed_
 from fewer.core.errors import UserError
+from fewer.core.mask import prunable
 from fewer.core.seed import Stream
+from fewer.prune.lint import on_paths
 from fewer.tasks.nowcast.bands import BANDS
 from fewer.tasks.nowcast.networks import Forecaster, network
 from fewer.tasks.nowcast.settings import Settings
@@ -45,6 +47,14 @@ def made(size: int, **options: Any) -> Forecaster:
 def images(count: int, size: int) -> tuple[Tensor, Tensor]:
     torch.manual_seed(1)
     return torch.randn(count, SEEN, len(BANDS), size, size), (torch.rand(count, SEEN, size, size) < 0.1).float()
+
+
+@pytest.mark.parametrize("name", ["baseline", "improved", "vivit", "focus"])
+def test_paths_can_be_counted_through_every_model(name: str) -> None:
+    net = made(36, **SMALL[name])
+    mask = {key: torch.ones_like(net.get_parameter(key), dtype=torch.bool) for key in prunable(net)}
+    useful = on_paths(net, mask, images(1, 36))
+    assert all(bool(some.any()) for some in useful.values())  # taps that only ever see padding are on none
 
 
 @pytest.mark.parametrize(("options", "millions"), PUBLISHED, ids=lambda value: str(value))

@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from fewer.cli import main
+from fewer.cli.submit import _renumbered
 from fewer.core.errors import UserError
 from fewer.core.evaluate import predictor
 from fewer.job import load
@@ -163,6 +164,44 @@ def test_a_strangers_folder_loads_trains_and_yields_a_submission(folder: Path, t
     with h5py.File(io.BytesIO(content)) as file:
         found = file["submission"][:, 0]
     np.testing.assert_array_equal(found, (torch.stack(each).mean(0) >= 0.4).numpy())
+
+
+def test_the_threshold_decides_each_voter_and_a_tie_is_rain(folder: Path, tmp_path: Path) -> None:
+    out, data = tmp_path / "out.zip", str(folder / "data")
+    runs = [str(folder / "run0"), str(folder / "run1")]
+    archive_data = open_archive(data, "test")
+    batch = archive_data.take(torch.tensor(archive_data.samples(1)))
+    each = torch.stack([predictor((run := load(path)).task, run.modules, run.job.seeds[0])(batch) for path in runs])
+    threshold = float(each.median())
+    assert main(["submit", *runs, "--data", data, "--out", str(out), "--threshold", str(threshold)]) == 0
+    with zipfile.ZipFile(out) as archive:
+        content = gzip.decompress(archive.read("2019/roxi_0004.pred.h5.gz"))
+    with h5py.File(io.BytesIO(content)) as file:
+        found = file["submission"][:, 0]
+    votes = (each >= threshold).sum(0)
+    assert (votes == 1).any()
+    np.testing.assert_array_equal(found, (votes >= 1).numpy())
+
+
+def test_members_chosen_by_region_are_asked_for_their_own_regions(folder: Path) -> None:
+    archive_data = open_archive(folder / "data", "test")
+    task = load(folder / "run0", ["regions=roxi_0004"]).task
+    ask = _renumbered(lambda batch: batch.place, task, archive_data)
+    batch = archive_data.take(torch.tensor([archive_data.samples(0)[0], archive_data.samples(1)[0]]))
+    assert [str(archive_data.places[place]) for place in batch.place] == ["boxi_0015 2019", "roxi_0004 2019"]
+    assert ask(batch).tolist() == [-1, 0]
+
+
+def test_a_run_whose_data_moved_is_told_where_to(folder: Path, tmp_path: Path, capsys: Said) -> None:
+    words = ["submit", str(folder / "run0"), "--data", str(tmp_path / "moved"), "--out", str(tmp_path / "out.zip")]
+    (folder / "data").rename(tmp_path / "moved")
+    try:
+        capsys.readouterr()
+        assert main(words) == 2
+        assert "--set data=DIR" in capsys.readouterr().err
+        assert main([*words, "--set", f"data={tmp_path / 'moved'}"]) == 0
+    finally:
+        (tmp_path / "moved").rename(folder / "data")
 
 
 @pytest.mark.parametrize(("rules", "slots"), [("2023", 32), ("2023-nowcasting", 16)])

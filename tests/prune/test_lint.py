@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from fewer.core.errors import UserError
 from fewer.core.mask import dense, kept, total
 from fewer.core.task import Objective, Task
 from fewer.prune import lint
+from fewer.prune.linear import Linearised
 from fewer.prune.pruning import Pruning, mask_for
 from toys import Blobs, Control, Fit, Patches, doubled, stream
 
@@ -26,6 +28,20 @@ def report_of(task: Task[Any], mask: dict[str, dict[str, Tensor]], net: str = "n
 
 def flags(rows: list[list[int]]) -> Tensor:
     return torch.tensor(rows, dtype=torch.bool)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize(("size", "kernel", "stride", "padding"), [(5, 2, None, 0), (1, 2, 2, 0), (7, 3, 2, 1)])
+def test_a_maximum_pool_that_rounds_up_is_a_sum_over_what_is_there(rank, size, kernel, stride, padding) -> None:  # type: ignore[no-untyped-def]
+    pool = (nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d)[rank - 1](kernel, stride, padding, ceil_mode=True)
+    x = torch.rand(1, 1, *[size] * rank, dtype=torch.float64)
+    with Linearised():
+        found = pool(x)
+    assert found.shape == pool(x).shape
+    step = stride or kernel
+    for place in itertools.product(*[range(n) for n in found.shape[2:]]):
+        window = tuple(slice(max(k * step - padding, 0), max(k * step - padding + kernel, 0)) for k in place)
+        assert float(found[(0, 0, *place)]) == pytest.approx(float(x[(0, 0, *window)].sum()))
 
 
 class Raw(Control):

@@ -14,7 +14,8 @@ from fewer.cli import main
 from fewer.core.engine import Training
 from fewer.job import Job, load
 from fewer.prune.pruning import Pruning
-from fewer.report.attacks import budgets
+from fewer.report.attacks import attack_curve, budgets
+from fewer.report.groups import grouped
 from fewer.report.sizes import sizes_of
 
 CHROMIUM = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
@@ -69,6 +70,14 @@ def test_budgets_go_from_nothing_to_what_was_asked() -> None:
     found = budgets("pgd:0.2,steps=5+fgsm:0.1")
     assert [budget for budget, _ in found] == [0.0, 0.05, 0.1, 0.2]
     assert found[-1][1] == "pgd:0.2,steps=5+fgsm:0.1" and found[0][1] == "pgd:0,steps=5+fgsm:0"
+
+
+def test_every_group_is_attacked_on_its_own_data(runs: Path, tmp_path: Path) -> None:
+    Job("vision", ("network=mlp", "classes=0,1"), Training(steps=30, batch=64)).run(tmp_path / "other")
+    both = grouped([load(runs / "snip90"), load(tmp_path / "other")])
+    curves = attack_curve(both, "fgsm:0.1", 10_000)
+    for group in both:
+        assert curves[group.name][0][1] == pytest.approx(group.first.figures["accuracy"])
 
 
 def test_sizes_are_those_of_the_files(runs: Path) -> None:

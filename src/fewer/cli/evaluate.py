@@ -12,6 +12,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--split", default="test", help="train, validation or test")
     parser.add_argument("--limit", type=int, help="attack only so many samples")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting that has changed, such as data=DIR"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -22,7 +25,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     results = {}
     for path in arguments.run:
-        run = load(path)
+        run = load(path, arguments.set)
         copies = run.task.copies()
         trained = {name: mask for name, mask in run.mask.items() if name not in copies}
         results[path] = {**figures_of(run, arguments), **({"kept_weights": kept(trained)} if trained else {})}

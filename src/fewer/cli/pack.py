@@ -10,6 +10,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", help="a finished run folder")
     parser.add_argument("-o", "--out", required=True, help="file to write, such as net.pack")
     parser.add_argument("--values", default="float32", help="float32 (lossless), float16 or int8 (calibrated)")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting that has changed, such as data=DIR"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -19,7 +22,7 @@ def run(arguments: argparse.Namespace) -> None:
     from fewer.packing import pack_run
     from fewer.sparse.pack import load as load_pack
 
-    trained = load(arguments.run)
+    trained = load(arguments.run, arguments.set)
     written = pack_run(trained, arguments.out, arguments.values)
     dense = sum(4 * tensor.size for tensor in load_pack(arguments.out).tensors().values())
     say(

@@ -37,6 +37,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--layout", default="", help="2022, 2023, 2024 or a .toml file with other names; else as DIR looks"
     )
     parser.add_argument("--batch", type=int, default=4, help="forecasts computed at once")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting that has changed, such as data=DIR"
+    )
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
 
 
@@ -58,11 +61,13 @@ def run(arguments: argparse.Namespace) -> None:
         return
     if not arguments.run or not arguments.data or not (arguments.out or arguments.netcdf):
         raise UserError("too little to go on", "RUN --data DIR and --out FILE.zip or --netcdf DIR", "or --verify FILE")
+    if arguments.split not in ("validation", "test", "heldout"):
+        raise UserError(f"--split {arguments.split}", "test, heldout or validation")
     if not 0 < arguments.threshold < 1 or arguments.batch < 1:
         raise UserError(f"threshold {arguments.threshold}, batch {arguments.batch}", "between 0 and 1; 1 or more")
     runs = _runs(arguments)
     archive = _archive(arguments, literal=_literal(runs[0]))
-    predict = _predictor(arguments, runs, archive.size)
+    predict = _predictor(arguments, runs, archive)
     written = _write(arguments, archive, predict)
     say(written, arguments.json)
 
@@ -104,7 +109,7 @@ def _runs(arguments: argparse.Namespace) -> list[Trained]:
     """Of nowcast, all of which read missing pixels alike."""
     from fewer.job import load
 
-    runs = [load(path) for path in arguments.run]
+    runs = [load(path, arguments.set) for path in arguments.run]
     for path, one in zip(arguments.run, runs):
         if one.job.task != "nowcast":
             raise UserError(f"{path} of {one.job.task}", "runs of nowcast")
@@ -118,21 +123,39 @@ def _literal(run: Trained) -> bool:
     return bool(task.settings.literal)
 
 
-def _predictor(arguments: argparse.Namespace, runs: list[Trained], size: int) -> Predict:
+def _predictor(arguments: argparse.Namespace, runs: list[Trained], archive: Archive) -> Predict:
     from fewer.core.evaluate import predictor
     from fewer.ensemble.combine import combine
 
     rates = _rules(arguments).rates
     if rates and len(runs) > 1 and arguments.how != "mean":
         raise UserError(f"rates by {arguments.how}", "the mean of several runs' rates", "--how mean")
-    members = []
+    members, size = [], archive.size
     for path, one in zip(arguments.run, runs):
         if (side := getattr(one.task, "size", size)) != size:
             raise UserError(f"{path} trained for {side} pixels", f"{size}, as {arguments.data} has", "train for it")
         networks = {name: net.to(arguments.device) for name, net in one.modules.items()}
         member = predictor(one.task, networks, one.job.seeds[0])
         members.append(_rated(one.task, member) if rates else member)
-    return members[0] if len(members) == 1 else combine(runs[0].task, members, arguments.how)
+    if len(members) == 1:
+        return members[0]
+    if arguments.how == "majority":
+        members = [_decided(member, arguments.threshold) for member in members]
+    return _renumbered(combine(runs[0].task, members, arguments.how), runs[0].task, archive)
+
+
+def _decided(member: Predict, threshold: float) -> Predict:
+    """Rain or none, before votes are counted."""
+    return lambda batch: (member(batch) >= threshold).float()
+
+
+def _renumbered(predict: Predict, task: Any, archive: Archive) -> Predict:
+    """Members were chosen by the places of their own data, which need not be numbered as those of the archive."""
+    import torch
+
+    known = task.places
+    numbers = torch.tensor([known.index(place) if place in known else -1 for place in archive.places])
+    return lambda batch: predict(batch._replace(place=numbers[batch.place]))
 
 
 def _rated(task: Any, member: Predict) -> Predict:
@@ -149,6 +172,8 @@ def _write(arguments: argparse.Namespace, archive: Archive, predict: Predict) ->
     from fewer.tasks.nowcast.submission import Expected, write_forecast, write_zip
 
     out, rules = Path(arguments.out) if arguments.out else None, _rules(arguments)
+    voted = len(arguments.run) > 1 and arguments.how == "majority"
+    cut = 0.5 if voted else arguments.threshold  # voters have decided by the threshold, and a tie is rain
     written: dict[str, Any] = {"forecasts": len(archive), "region-years": len(archive.pieces)}
     with tempfile.TemporaryDirectory(
         dir=out.absolute().parent if out and out.absolute().parent.is_dir() else None
@@ -165,7 +190,7 @@ def _write(arguments: argparse.Namespace, archive: Archive, predict: Predict) ->
                 parts = iter([values])
             if out:
                 if not rules.rates:
-                    parts = ((part >= arguments.threshold).astype(np.uint8) for part in parts)
+                    parts = ((part >= cut).astype(np.uint8) for part in parts)
                 first = (part[:, : rules.slots] for part in parts)
                 expected = Expected(len(samples), archive.size, rules)
                 write_forecast(Path(held), place, first, expected, dtype=arguments.dtype)

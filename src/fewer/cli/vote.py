@@ -46,10 +46,14 @@ def run(arguments: argparse.Namespace) -> None:
     for path, question in zip(arguments.run, questions):
         if question != questions[0]:
             raise UserError(f"{path}, which answers another question than {arguments.run[0]}", "runs on the same data")
-    each = {path: evaluate(task, member, arguments.split) for path, member in zip(arguments.run, members)}
+    each = {
+        path: evaluate(one.task, member, arguments.split) for path, one, member in zip(arguments.run, runs, members)
+    }
     together = evaluate(task, combine(task, members, arguments.how, split=arguments.choose_on), arguments.split)
     if arguments.how in ("best", "weighted") and arguments.choose_on == arguments.split:
         together["chosen_on_the_split_it_is_counted_on"] = 1.0
+    if any("trained_on_validation" in found for found in each.values()):
+        together["trained_on_validation"] = 1.0
     if arguments.json:
         say({"members": each, arguments.how: together}, True)
         return

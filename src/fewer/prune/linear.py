@@ -6,6 +6,7 @@ With weights 0 or 1 the output counts the paths from the inputs that are 1; with
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -49,11 +50,20 @@ class Linearised(TorchFunctionMode):
 
 
 def _sum_pool(average: Any, rank: int, arguments: Sequence[Any], options: Mapping[str, Any]) -> Tensor:
-    named = dict(zip(("input", "kernel_size", "stride", "padding"), arguments)) | dict(options)
-    kernel = named["kernel_size"]
-    window = kernel**rank if isinstance(kernel, int) else torch.Size(kernel).numel()
-    stride = named.get("stride") or kernel
-    return average(named["input"], kernel, stride, named.get("padding", 0)) * window  # type: ignore[no-any-return]
+    names = ("input", "kernel_size", "stride", "padding", "dilation", "ceil_mode")
+    named = dict(zip(names, arguments)) | dict(options)
+    kernel, padding = _each(named["kernel_size"], rank), _each(named.get("padding", 0), rank)
+    stride = _each(named.get("stride") or kernel, rank)
+    x: Tensor = named["input"]
+    if named.get("ceil_mode", False):  # zeros complete the last windows: they add nothing to a sum
+        left = [n + 2 * p - k for n, p, k in zip(x.shape[-rank:], padding, kernel)]
+        extra = [-(-max(rest, 0) // s) * s - rest for rest, s in zip(left, stride)]
+        x = functional.pad(x, [size for more in reversed(extra) for size in (0, more)])
+    return average(x, kernel, stride, padding) * math.prod(kernel)  # type: ignore[no-any-return]
+
+
+def _each(value: Any, rank: int) -> tuple[int, ...]:
+    return (value,) * rank if isinstance(value, int) else tuple(value)
 
 
 def skeleton(module: nn.Module, weights: Mapping[str, Tensor]) -> nn.Module:

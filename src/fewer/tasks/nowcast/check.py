@@ -10,7 +10,7 @@ import numpy as np
 
 from fewer.core.errors import UserError
 from fewer.tasks.nowcast.archive import source_of, splits_of
-from fewer.tasks.nowcast.layout import CONTESTS, CORE, SPLITS, TRANSFER, Layout, Place, found_places
+from fewer.tasks.nowcast.layout import CONTESTS, CORE, SPLITS, TRANSFER, Layout, Place, found_places, radar_places
 from fewer.tasks.nowcast.source import Source
 
 __all__ = ["WET", "Found", "Report", "check"]
@@ -74,6 +74,8 @@ class Report:
 def check(root: Path, layout: Layout, *, frames: int = 48) -> Report:
     """Look at every file's shape and at `frames` frames of each (0: all of them)."""
     report, places = Report(), found_places(root, layout)
+    blind = sorted(radar_places(root, layout) - set(places))
+    report.problems += [f"{place}: radar files without a satellite's" for place in blind]
     for place in places:
         for split in SPLITS:
             try:
@@ -104,9 +106,10 @@ def _expected(place: Place) -> tuple[str, ...]:
 def _looked_at(root: Path, layout: Layout, key: tuple[Place, str], source: Source, frames: int) -> Found:
     place, split = key
     length, size = source.shape()
-    rows = splits_of(root, layout, place.year).rows(split, place.year)
+    table = splits_of(root, layout, place.year)
+    rows = table.rows(split, place.year)
     if len(rows.minutes) != length:
-        raise UserError(f"{length} rows in {source.satellite.name}", f"{len(rows.minutes)}, as {layout.times[0]} has")
+        raise UserError(f"{length} rows in {source.satellite.name}", f"{len(rows.minutes)}, as {table.path.name} has")
     chosen = np.unique(np.linspace(0, length - 1, min(frames or length, length)).astype(int)).tolist() if length else []
     missing = [share for row in chosen for share in [float(source.image(row)[1].mean())]]
     seen = wet = dry = unseen = 0

@@ -54,6 +54,8 @@ def write_archive(
     if not 1 <= windows <= 90:
         raise UserError(f"{windows} windows", "1 to 90 of each split, region and year")
     folder, times, written = Path(root), [HEADER], []
+    if there := [path.name for path in (folder.iterdir() if folder.is_dir() else ()) if not path.name.startswith(".")]:
+        raise UserError(f"{folder} with {there[0]}", "a new or empty folder", "choose another")
     at_once = _AT_ONCE.get(torch.device(device).type, 1)
     try:
         for year in sorted({place.year for place in places}):

@@ -23,6 +23,7 @@ __all__ = [
     "Place",
     "found_places",
     "layout_of",
+    "radar_places",
     "read_layout",
 ]
 
@@ -105,7 +106,7 @@ def layout_of(root: Path, word: str = "") -> Layout:
     if (root / "layout.toml").is_file():
         return read_layout(str(root / "layout.toml"))
     for layout in LAYOUTS.values():
-        if any(_place(path, root, layout) for path in _satellite_files(root, layout)):
+        if _held(root, layout, layout.satellite):
             return layout
     return LAYOUTS["2022"]
 
@@ -141,8 +142,8 @@ def found_places(
 ) -> tuple[Place, ...]:
     """Region-years with a satellite file, sorted by year and region; every region and year asked for must be there."""
     if not root.is_dir():
-        raise UserError(f"data {root}", "a folder", "fewer data nowcast --generate DIR makes one")
-    places = {place for path in _satellite_files(root, layout) if (place := _place(path, root, layout)) is not None}
+        raise UserError(f"data {root}", "a folder", "--set data=DIR if it moved; --generate makes one")
+    places = _held(root, layout, layout.satellite)
     for name, asked, held in (
         ("region", regions, {place.region for place in places}),
         ("year", years, {place.year for place in places}),
@@ -158,14 +159,20 @@ def found_places(
     return tuple(sorted(kept, key=lambda place: (place.year, place.region)))
 
 
-def _satellite_files(root: Path, layout: Layout) -> list[Path]:
-    pattern = re.sub(r"\{[a-z]+\}", "*", layout.satellite)
-    return sorted(root.glob(pattern))
+def radar_places(root: Path, layout: Layout) -> set[Place]:
+    """Region-years with a radar file."""
+    return _held(root, layout, layout.radar)
 
 
-def _place(path: Path, root: Path, layout: Layout) -> Place | None:
+def _held(root: Path, layout: Layout, template: str) -> set[Place]:
+    """Region-years with a file of that name."""
+    files = root.glob(re.sub(r"\{[a-z]+\}", "*", template))
+    return {place for path in files if (place := _place(path, root, layout, template)) is not None}
+
+
+def _place(path: Path, root: Path, layout: Layout, template: str) -> Place | None:
     """The region-year a file belongs to, None if it is nobody's."""
-    pattern = re.escape(layout.satellite)
+    pattern = re.escape(template)
     for field, matches in (("year", r"\d{4}"), ("short", r"\d{2}"), ("region", r"[^/.]+"), ("split", r"[^/.]+")):
         first = f"(?P<{field}>{matches})"
         pattern = pattern.replace(re.escape(f"{{{field}}}"), first, 1).replace(

@@ -15,6 +15,7 @@ from fewer.core.optimizer import Optimizer
 from fewer.core.task import Data, Nets, Noise, Objective, Task
 from fewer.tasks.nowcast.augment import turned
 from fewer.tasks.nowcast.bands import BANDS
+from fewer.tasks.nowcast.layout import Place
 from fewer.tasks.nowcast.losses import LOSSES, cross_entropy, valid_mean
 from fewer.tasks.nowcast.networks import network
 from fewer.tasks.nowcast.scores import Counts, Scores, wet
@@ -73,6 +74,11 @@ class Nowcast(Task[Windows]):
         if settings.data and not settings.size:
             return int(self._split("train").take(torch.arange(1)).satellite.shape[-1])
         return settings.side
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The region-years that the numbers in `place` stand for; none of generated weather."""
+        return getattr(self._split("validation"), "places", ()) if self.settings.data else ()
 
     def data(self, split: str) -> Data[Windows]:
         if split == "train" and self.settings.train_on_all:
