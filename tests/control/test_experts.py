@@ -121,6 +121,8 @@ def test_the_command_writes_the_same_file_twice(tmp_path: Path, capsys: pytest.C
         assert file["observations"].shape == (300, 11) and file["timeouts"].dtype == np.bool_
         assert dict(file.attrs) == {"environment": "Hopper-v5", "seed": 5, "noise": experts.NOISE["hopper"]}
     assert main([*command, str(tmp_path)]) == 2
+    assert main([*command, str(tmp_path / "a.hdf5")]) == 2  # what is there is not written over
+    assert main([*command, str(tmp_path / "c.hdf5"), "--seed", "99999999999999999999999"]) == 2
     assert main([*command, str(tmp_path / "a.hdf5" / "b.hdf5")]) == 2
     assert main(["data", "control", "--env", "hopper"]) == 2
     assert main([*command[:3], "Pendulum-v1", "--out", str(tmp_path / "c.hdf5")]) == 2

@@ -26,7 +26,12 @@ SMALL = "small-cnn"
 DENSITIES = {"small-1": 0.01, "small-3": 0.03, "small-10": 0.099, "small-dense": 1.0}  # 3,116, 9,348 and 30,848 kept
 # learned scores: densities and steps; features: steps a round and images that they are judged on
 SHORT = {"quick": ((0.03,), 60, 40, 40), "full": ((0.1, 0.03, 0.01), 2400, 1000, 200)}
-VARIANTS = {"margin": ", hardened at 0.35", "contrast": ", high contrast"}
+CONNECTED = 0.01026  # 3,197 kept
+VARIANTS = {
+    "margin": ", hardened at 0.35",
+    "contrast": ", high contrast",
+    "connected": ", high contrast, connected",
+}
 PUBLISHED = (("TRADES (Zhang 2019)", 92.81, 312_202), ("Madry 2018", 88.5, 3_274_634))
 
 
@@ -46,17 +51,25 @@ def small_pieces(scale: str) -> dict[str, Piece]:
         for name in ("small-1", "small-3"):
             wider = dataclasses.replace(found[name], name="margin", hardening="pgd:0.35,steps=10,step=0.0875")
             found[name.replace("small", "margin")] = wider
-            found[name.replace("small", "contrast")] = _high_contrast(DENSITIES[name])
+            found[name.replace("small", "contrast")] = _high_contrast("contrast", DENSITIES[name])
+        found["connected-1"] = _connected(_high_contrast("connected", CONNECTED))
     return found
 
 
-def _high_contrast(density: float) -> Piece:
+def _high_contrast(name: str, density: float) -> Piece:
     """Black and white before the network, three times the learning rate, an adversary whose steps fall."""
-    base = cured("contrast", SMALL, hardening="pgd:0.3,steps=10,step=0.3,last=0.01,start=mixed,aim=margin")
+    base = cured(name, SMALL, hardening="pgd:0.3,steps=10,step=0.3,last=0.01,start=mixed,aim=margin")
     return dataclasses.replace(
         base, contrast=80.0, together=1, optimizer=dataclasses.replace(base.optimizer, lr=3e-3),
         prunings=(gradual(density, base.steps),),
     )  # fmt: skip
+
+
+def _connected(piece: Piece) -> Piece:
+    """Pruned in many small steps, for longer, and of no weight that does nothing."""
+    every = max(1, piece.steps // 200)
+    prunings = tuple(dataclasses.replace(pruning, every=every, end=0.8, connected=True) for pruning in piece.prunings)
+    return dataclasses.replace(piece, prunings=prunings)
 
 
 def rival_pieces(scale: str) -> dict[str, Piece]:
@@ -131,7 +144,8 @@ _NOTES = [
     "gradual: global magnitude between 20 % and 60 % of the hardening. start: scored on attacked batches before it. "
     "learned: HYDRA. features: whole features removed, so weights is what is left of the network.",
     "high contrast: pixels pass a sigmoid of steepness 80 first, whose slope gradient attacks see as that of one of "
-    "steepness 10; in training the adversary takes 10 steps from 0.3 down to 0.01 up the margin; learning rate 0.003.",
+    "steepness 10; in training the adversary takes 10 steps from 0.3 down to 0.01 up the margin; learning rate 0.003. "
+    "connected: pruned until 80 % of the hardening, 120 times, of weights on no path first.",
     "The suite is FGSM, PGD-40, PGD-100 x 10, APGD-CE, APGD-T, FAB-T and Square, the worst case for each image. "
     "Published under AutoAttack: 92.8 % (TRADES, 312,202 parameters), 88.5 % (Madry 2018, 3,274,634), 96.3 % (best).",
 ]
