@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from fewer.core.errors import UserError
 
@@ -58,6 +59,8 @@ def _collect(arguments: argparse.Namespace) -> None:
     world = environment(arguments.env)
     noise = experts.NOISE.get(world.name, 0.0) if arguments.noise is None else arguments.noise
     d4rl.make_room(arguments.out)
+    if Path(arguments.out).exists():
+        raise UserError(f"{arguments.out}, which exists", "a file to write", "remove it, or choose another name")
     begun = perf_counter()
     steps = experts.collect(world, arguments.transitions, seed=arguments.seed, noise=noise)
     seconds = perf_counter() - begun

@@ -72,5 +72,5 @@ def make_room(path: str | Path) -> None:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise refusal(error, Path(path).parent) from error
-    if Path(path).exists():
-        raise UserError(f"{path}, which exists", "a file to write", "remove it, or choose another name")
+    if Path(path).is_dir():
+        raise UserError(f"{path}, a folder", "a file to write")
