@@ -10,7 +10,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", nargs="+", help="finished run folders")
     parser.add_argument("--attack", metavar="NAME:BUDGET", help="such as fgsm:0.3, pgd:0.3,steps=40 or suite:0.3")
     parser.add_argument("--split", default="test", help="train, validation or test")
-    parser.add_argument("--limit", type=int, help="attack only so many samples")
+    parser.add_argument("--limit", type=int, help="attack only the first so many samples")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting that has changed, such as data=DIR"
