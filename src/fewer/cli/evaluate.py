@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from fewer.cli.changed import add_changes
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
@@ -12,9 +14,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--split", default="test", help="train, validation or test")
     parser.add_argument("--limit", type=int, help="attack only the first so many samples")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting that has changed, such as data=DIR"
-    )
+    add_changes(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:

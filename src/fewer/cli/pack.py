@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 
+from fewer.cli.changed import add_changes
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
     parser.add_argument("run", help="a finished run folder")
     parser.add_argument("-o", "--out", required=True, help="file to write, such as net.pack")
     parser.add_argument("--values", default="float32", help="float32 (lossless), float16 or int8 (calibrated)")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting that has changed, such as data=DIR"
-    )
+    add_changes(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fewer.cli.changed import add_changes
 from fewer.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -37,9 +38,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--layout", default="", help="2022, 2023, 2024 or a .toml file with other names; else as DIR looks"
     )
     parser.add_argument("--batch", type=int, default=4, help="forecasts computed at once")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting that has changed, such as data=DIR"
-    )
+    add_changes(parser)
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
 
 
