@@ -85,7 +85,7 @@ class Report:
         """Every number with the name of its attack; the first is the one that matters."""
         if not self.lines:
             return {"clean": self.clean}
-        parts = [re.split(r", (?=L-inf |L2 )|, (?=step )", line.attack) for line in self.lines]
+        parts = [re.split(r", (?=L-inf |L2 |step )", line.attack) for line in self.lines]
         heads, balls = [part[0] for part in parts], list(dict.fromkeys(part[1] for part in parts))
         name = f"worst of {', '.join(heads)} at {' and '.join(balls)}" if len(heads) > 1 else self.lines[0].attack
         each: dict[str, float] = {}

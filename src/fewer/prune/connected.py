@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -24,15 +24,23 @@ Flags = dict[Name, Tensor]
 ROUNDS = 20  # exchanges of weights on no path for the next best, before only those will do that work at once
 
 
+class Wish(Protocol):
+    """The settings read here."""
+
+    @property
+    def scope(self) -> str: ...
+    @property
+    def layer_quota(self) -> float: ...
+
+
 def connected(
     scores: Scores,
     found: Mask,
     modules: Mapping[str, nn.Module],
     calls: Mapping[str, tuple[Any, ...]],
+    wish: Wish,
     *,
     within: Mask,
-    scope: str,
-    layer_quota: float,
 ) -> dict[str, dict[str, Tensor]]:
     """The mask found, with the next best for the weights that lie on no path; fewer where none are left.
 
@@ -45,8 +53,8 @@ def connected(
     free = {(net, key): within.get(net, {}).get(key, torch.ones_like(kept[net, key])) for net, key in kept}
     goal = {name: int(some.sum()) for name, some in kept.items()}
     layers, networks = [[name] for name in kept], [[name for name in kept if name[0] == net] for net in calls]
-    groups = {"global": [list(kept)], "network": networks}.get(scope, layers)
-    least = {name: min(goal[name], math.ceil(layer_quota * some.numel())) for name, some in kept.items()}
+    groups = {"global": [list(kept)], "network": networks}.get(wish.scope, layers)
+    least = {name: min(goal[name], math.ceil(wish.layer_quota * some.numel())) for name, some in kept.items()}
     for turn in range(ROUNDS + 1):
         useful = _flat({net: on_paths(modules[net], _of(net, kept), call) for net, call in calls.items()})
         if turn and not any(bool((kept[name] & ~some).any()) for name, some in useful.items()):

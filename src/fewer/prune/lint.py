@@ -76,8 +76,8 @@ def _examine(name: str, module: nn.Module, mask: Mapping[str, Tensor], arguments
 
 def on_paths(module: nn.Module, mask: Mapping[str, Tensor], arguments: tuple[Any, ...]) -> dict[str, Tensor]:
     """The weights, kept or not, whose input an argument reaches and whose output reaches an output."""
-    weights = {key: m * value for (key, m), value in zip(mask.items(), _drawn(mask).values())}
-    probe = _Probe(skeleton(module, weights), arguments, _general)
+    drawn = _drawn(mask)
+    probe = _Probe(skeleton(module, {key: m * drawn[key] for key, m in mask.items()}), arguments, _general)
     with torch.enable_grad():
         total = _weighed(probe.run(probe.groups) - probe.run(()))  # what a constant adds is no path
     parameters = [probe.bare.get_parameter(key) for key in mask]

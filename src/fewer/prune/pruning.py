@@ -129,8 +129,7 @@ def mask_for(
             reserved = reserve(scores, found, shadow, calls, pruning, within=mask)
             found = keep(scores, sparsity, pruning.scope, reserved=reserved, within=mask)
         if pruning.connected:
-            options: dict[str, Any] = {"within": mask, "scope": pruning.scope, "layer_quota": pruning.layer_quota}
-            found = connected(scores, found, shadow, calls, **options)
+            found = connected(scores, found, shadow, calls, pruning, within=mask)
         mask = dict(found)
     _follow_leaders_(mask, task.same_mask())
     lint.refuse_useless(lint.examine(modules, mask, calls), task.spare() if isinstance(task, Spare) else ())
