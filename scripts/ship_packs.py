@@ -18,7 +18,7 @@ from fewer.sparse.trace import trace
 from fewer.studies.vision_pieces import read_modules
 from fewer.tasks.vision.task import Settings, Vision
 
-REPLICAS = {"digits-9348": "contrast/magnitude-3-seed0", "digits-3116": "contrast/magnitude-1-seed0"}
+REPLICAS = {"digits-9348": "contrast/magnitude-3-seed0", "digits-3197": "lamp/lamp-1.026-seed0"}
 SETTINGS = {"network": "small-cnn", "contrast": 80.0}
 
 

@@ -84,7 +84,7 @@ def pack(run: Trained, path: str | os.PathLike[str], *, values: str = "float32")
 def open_pack(path: str | os.PathLike[str]) -> Pack:
     """A pack from its file, or by the name of one that comes with the package; needs no torch.
 
-    >>> open_pack("digits-3116").settings["task"]
+    >>> open_pack("digits-3197").settings["task"]
     'vision'
     """
     from fewer import zoo

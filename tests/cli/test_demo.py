@@ -45,7 +45,7 @@ def test_it_writes_packs_and_one_report_and_goes_on_where_it_was(
     text = place.read_text()
     assert "Vision: which digit" in text and "Cell-free radio" in text and "Left out" not in text
     shipped = text.split("What comes with the package")[-1]
-    assert all(name in shipped for name in ("cellfree-80", "control-hopper-95", "digits-3116", "nowcast-80"))
+    assert all(name in shipped for name in ("cellfree-80", "control-hopper-95", "digits-3197", "nowcast-80"))
     assert all((tmp_path / f"{name}.pack").stat().st_size > 1000 for name in short())
     monkeypatch.setattr(demo, "page_of", lambda runs, title, limit: Page(title))
     finished = (tmp_path / "digits" / "weights.safetensors").stat().st_mtime_ns

@@ -45,6 +45,38 @@ def test_magnitude_keeps_the_weights_that_torch_keeps(make: Any, sparsity: float
         assert torch.equal(layer.weight_mask.bool(), mask["net"][name])  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("make", [Fit, Patches, Control], ids=lambda make: make.__name__)
+def test_lamp_is_a_weights_share_of_the_squares_left_when_it_would_be_removed_next(make: Any) -> None:
+    modules, scores = scores_of("lamp", make())
+    for net, by_name in scores.items():
+        for key, score in by_name.items():
+            squares = modules[net].get_parameter(key).detach().reshape(-1) ** 2
+            expected = [float(square / squares[squares >= square].sum()) for square in squares]
+            assert score.shape == modules[net].get_parameter(key).shape
+            assert score.reshape(-1).tolist() == pytest.approx(expected)
+
+
+def test_lamp_keeps_the_largest_weights_of_a_layer_whatever_the_layers_scale() -> None:
+    modules = doubled(Fit())
+    before = CRITERIA["lamp"](Fit(), modules, batches_of(Fit()), stream())
+    with torch.no_grad():
+        modules["net"].get_parameter("2.weight").mul_(1e-6)
+    after = CRITERIA["lamp"](Fit(), modules, batches_of(Fit()), stream())
+    sizes = CRITERIA["magnitude"](Fit(), modules, batches_of(Fit()), stream())
+    for key, score in before["net"].items():
+        assert torch.allclose(score, after["net"][key])
+        assert torch.equal(score.reshape(-1).argsort(), sizes["net"][key].reshape(-1).argsort())
+
+
+def test_lamp_scores_weights_that_are_gone_with_nothing() -> None:
+    modules = doubled(Fit())
+    with torch.no_grad():
+        modules["net"].get_parameter("2.weight").zero_()
+        modules["net"].get_parameter("0.weight")[0] = 0.0
+    scores = CRITERIA["lamp"](Fit(), modules, batches_of(Fit()), stream())["net"]
+    assert not scores["2.weight"].any() and not scores["0.weight"][0].any() and scores["0.weight"][1:].all()
+
+
 @pytest.mark.parametrize("make", [Fit, Blobs, Patches, Control], ids=lambda make: make.__name__)
 def test_snip_is_the_slope_of_the_loss_in_a_mask_variable(make: Any) -> None:
     """dL/dc at c = 1 by central differences, c multiplying one weight; ten weights of every layer."""

@@ -241,7 +241,7 @@ def test_scoring_on_more_samples_than_there_are_is_refused() -> None:
         mask_for(Fit(), doubled(Fit()), Pruning("snip", 0.5, samples=61), seed=0)
 
 
-@pytest.mark.parametrize("method", ["magnitude", "synflow", "random"])
+@pytest.mark.parametrize("method", ["magnitude", "lamp", "synflow", "random"])
 def test_criteria_that_look_at_no_data_prune_alike_however_many_samples_there_are(method: str) -> None:
     masks = [mask_for(Fit(), doubled(Fit()), Pruning(method, 0.5, samples=n, iterations=2), seed=0) for n in (1, 61)]
     assert all(torch.equal(masks[0]["net"][key], masks[1]["net"][key]) for key in masks[0]["net"])

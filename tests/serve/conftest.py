@@ -19,7 +19,7 @@ with warnings.catch_warnings():
 
 @pytest.fixture(scope="package")
 def application() -> Application:
-    return Application(open_models(["cellfree-80", "digits-dense", "digits-3116"]), limits=Limits(body_bytes=1 << 20))
+    return Application(open_models(["cellfree-80", "digits-dense", "digits-3197"]), limits=Limits(body_bytes=1 << 20))
 
 
 @pytest.fixture(scope="package")
@@ -30,5 +30,5 @@ def client(application: Application) -> Iterator[TestClient]:
 
 @pytest.fixture(scope="package")
 def server() -> Iterator[serving]:
-    with serving(["cellfree-80", "digits-dense", "digits-3116"]) as found:
+    with serving(["cellfree-80", "digits-dense", "digits-3197"]) as found:
         yield found

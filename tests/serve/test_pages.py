@@ -61,7 +61,7 @@ def test_the_first_page_lists_the_models_and_leads_to_their_pages(visit: Visit, 
     visit.page.goto(visit.url)
     visit.page.wait_for_selector("#models article")
     names = visit.page.locator("#models h2").all_inner_texts()
-    assert names == ["cellfree-80", "digits-dense", "digits-3116"]
+    assert names == ["cellfree-80", "digits-dense", "digits-3197"]
     visit.page.get_by_role("link", name="cellfree", exact=True).click()
     visit.page.wait_for_url("**/cellfree")
     visit.page.wait_for_selector("#candidates .bar")

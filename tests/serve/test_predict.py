@@ -73,7 +73,7 @@ def test_npz_may_also_name_the_packs_own_inputs(client: TestClient) -> None:
     assert output.shape == (11,) and np.allclose(output, packed([-113.8, 0, -124.9], [1, 0, 1]), atol=1e-6)
 
 
-@pytest.mark.parametrize("model", ["digits-dense", "digits-3116"])
+@pytest.mark.parametrize("model", ["digits-dense", "digits-3197"])
 def test_images_get_the_chosen_models_probabilities(client: TestClient, model: str) -> None:
     images = np.random.default_rng(0).random((3, 28, 28), dtype=np.float32)
     shares = np.exp(load(zoo.path(model)).predict(images[:, None]))
@@ -104,8 +104,8 @@ def test_the_map_shows_every_access_point(client: TestClient) -> None:
 
 def test_models_are_listed_with_what_they_keep(client: TestClient) -> None:
     listed = {model["name"]: model for model in client.get("/v1/models").json()}
-    assert list(listed) == ["cellfree-80", "digits-dense", "digits-3116"]
-    assert listed["digits-3116"]["kept"] == 3116 + 602 and listed["digits-dense"]["kept"] == 21446
+    assert list(listed) == ["cellfree-80", "digits-dense", "digits-3197"]
+    assert listed["digits-3197"]["kept"] == 3197 + 602 and listed["digits-dense"]["kept"] == 21446
 
 
 def test_more_samples_than_the_queue_holds_are_answered_in_parts(client: TestClient) -> None:

@@ -112,6 +112,27 @@ def test_several_workers_share_the_work_and_the_counters() -> None:
         assert server.process.wait(60) == 0
 
 
+@pytest.mark.parametrize(("workers", "told"), [(1, "getpid"), (2, "getppid")])
+def test_a_server_that_is_told_to_stop_while_it_starts_stops(workers: int, told: str) -> None:
+    code = f"""
+import os, signal, uvicorn
+from fewer.serve import start
+from fewer.serve.app import Application
+from fewer.serve.models import open_models
+
+run = uvicorn.Server.run
+
+def told_before(self, **options):
+    os.kill(os.{told}(), signal.SIGTERM)
+    run(self, **options)
+
+uvicorn.Server.run = told_before
+start.serve(Application(open_models(["cellfree-80"])), start.bind("127.0.0.1", 0), workers={workers})
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -126,7 +147,7 @@ def test_several_workers_share_the_work_and_the_counters() -> None:
 def test_a_mistake_at_the_start_is_one_line(
     words: list[str], expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model = [] if words[0] in ("digits-9438", __file__) else ["digits-3116"]
+    model = [] if words[0] in ("digits-9438", __file__) else ["digits-3197"]
     assert main(["serve", *model, *words]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and expected in said, said
@@ -146,15 +167,15 @@ def test_a_run_folder_is_served_with_its_networks_answers(tmp_path: Path) -> Non
 
     words = ["train", "vision", "--set", "network=cnn0", "--set", "classes=3,7", "--steps", "3", "--batch", "8"]
     assert main([*words, "--out", str(tmp_path / "run"), "--json"]) == 0
-    model, again = open_models([str(tmp_path / "run"), "digits-3116"])
+    model, again = open_models([str(tmp_path / "run"), "digits-3197"])
     images = torch.rand(3, 1, 28, 28, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         expected = torch.log_softmax(load_run(tmp_path / "run").modules["net"](images), dim=-1)
-    assert (model.name, model.task, again.name) == ("run", "vision", "digits-3116")
+    assert (model.name, model.task, again.name) == ("run", "vision", "digits-3197")
     assert model.predict([images.numpy()]) == pytest.approx(expected.numpy(), abs=1e-5)
 
 
 def test_equal_names_get_a_number() -> None:
     from fewer.serve.models import open_models
 
-    assert [model.name for model in open_models(["digits-3116", "digits-3116"])] == ["digits-3116", "digits-3116-2"]
+    assert [model.name for model in open_models(["digits-3197", "digits-3197"])] == ["digits-3197", "digits-3197-2"]

@@ -247,7 +247,7 @@ def test_full_pieces_are_the_papers_and_the_recipe_that_works() -> None:
     kept = {name: round(311_600 * (1 - piece.prunings[0].sparsity)) for name, piece in light.items()}
     assert kept["small-1"] == kept["margin-1"] == 3116
     assert kept["small-3"] == kept["margin-3"] == kept["contrast-3"] == 9348
-    assert kept["connected-1"] == 3197 and light["connected-1"].prunings[0].connected
+    assert kept["lamp-1"] == 3197 and light["lamp-1"].prunings[0].method == "lamp"
     assert (kept["small-10"], kept["small-dense"]) == (30848, 311_600)
 
 

@@ -22,6 +22,7 @@ from fewer.prune import lint
 from fewer.prune.connected import connected
 from fewer.prune.grasp import grasp
 from fewer.prune.keep import SCOPES, keep
+from fewer.prune.lamp import lamp
 from fewer.prune.magnitude import magnitude
 from fewer.prune.quota import reserve
 from fewer.prune.random import random
@@ -33,13 +34,14 @@ __all__ = ["CRITERIA", "Pruning", "mask_for", "prune_", "samples"]
 
 CRITERIA: dict[str, Criterion] = {
     "magnitude": magnitude,
+    "lamp": lamp,
     "snip": snip,
     "grasp": grasp,
     "synflow": synflow,
     "random": random,
 }
 _WHEN = ("start", "gradual", "set", "rigl", "rounds")
-_BLIND = ("magnitude", "synflow", "random")  # score without data: a sample only tells the shapes
+_BLIND = ("magnitude", "lamp", "synflow", "random")  # score without data: a sample only tells the shapes
 
 
 def _setting(default: Any, help: str, unit: str = "") -> Any:
@@ -50,7 +52,7 @@ def _setting(default: Any, help: str, unit: str = "") -> Any:
 class Pruning:
     """What to remove, by which measure, and when."""
 
-    method: str = _setting("snip", "magnitude, snip, grasp, synflow or random")
+    method: str = _setting("snip", "magnitude, lamp, snip, grasp, synflow or random")
     sparsity: float = _setting(0.9, "removed at the end", "share of weights")
     scope: str = _setting("network", "what is ranked together: global, network, layer (equal densities) or erk")
     when: str = _setting("start", "start (once), gradual, set or rigl (drop and grow) or rounds (lottery tickets)")
@@ -60,7 +62,7 @@ class Pruning:
     every: int = _setting(0, "gradual, set, rigl: steps between changes; 0: a hundredth of the run", "steps")
     swap: float = _setting(0.3, "set, rigl: swapped at the first change, falling by a cosine", "share of kept")
     batches: int = _setting(0, "batches to score on; 0: one for snip, two for grasp")
-    samples: int = _setting(100, "samples in each of them; magnitude, synflow and random need none")
+    samples: int = _setting(100, "samples in each of them; magnitude, lamp, synflow and random need none")
     iterations: int = _setting(0, "prune in so many rounds of scoring; 0: 100 for synflow, else 1")
     layer_quota: float = _setting(0.0, "every layer keeps at least this much", "share of its weights")
     input_quota: int = _setting(0, "every input group keeps at least so many first-layer weights", "weights")

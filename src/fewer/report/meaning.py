@@ -122,7 +122,7 @@ def _pruned(prune: Any) -> str:
     if prune is None:
         return "Nothing was pruned."
     share = f"{100 * prune.sparsity:.4g} % of the weights"
-    how = {"snip": "SNIP", "grasp": "GraSP", "synflow": "SynFlow"}.get(prune.method, prune.method)
+    how = {"snip": "SNIP", "grasp": "GraSP", "synflow": "SynFlow", "lamp": "LAMP"}.get(prune.method, prune.method)
     by = "chosen at random" if prune.method == "random" else f"chosen by {how}"
     when = {
         "start": "before the first step",

@@ -7,6 +7,7 @@ import ipaddress
 import multiprocessing
 import signal
 import socket
+from collections.abc import Callable
 from typing import Any
 
 import uvicorn
@@ -19,6 +20,7 @@ __all__ = ["address", "bind", "checked_host", "serve"]
 
 _BACKLOG = 1024  # connections the kernel holds before they are accepted
 _GRACE = 30  # seconds that accepted requests may take when the server is told to stop
+_STOP = (signal.SIGINT, signal.SIGTERM)
 
 
 def checked_host(host: str, token: str | None) -> None:
@@ -61,6 +63,7 @@ def serve(application: Application, listening: socket.socket, workers: int = 1) 
     # forked, so that models lie in memory once and counters are shared
     context: Any = multiprocessing.get_context("fork")
     parts = [context.Process(target=_one, args=(application, listening, worker)) for worker in range(workers)]
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)  # until somebody is there who knows what to stop
     for part in parts:
         part.start()
     stopped = []
@@ -71,8 +74,7 @@ def serve(application: Application, listening: socket.socket, workers: int = 1) 
             if part.is_alive():
                 part.terminate()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
+    _obey(stop)
     multiprocessing.connection.wait([part.sentinel for part in parts])  # the first to end ends all
     if not stopped:
         stop(0, None)
@@ -86,8 +88,6 @@ def _one(application: Application, listening: socket.socket, worker: int) -> Non
     application.metrics.be(worker)
     gc.collect()
     gc.freeze()  # modules and models stay for good: looking through them again would stall requests
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _obeyed)  # uvicorn stops in order, then raises the signal once more
     config = uvicorn.Config(
         application,
         http=Connection,
@@ -101,8 +101,15 @@ def _one(application: Application, listening: socket.socket, worker: int) -> Non
         timeout_graceful_shutdown=_GRACE,
     )
     server = uvicorn.Server(config)
+
+    def stop(number: int, _: Any) -> None:
+        server.should_exit = True  # told before uvicorn listens to signals, or once more after it has stopped
+
+    _obey(stop)
     server.run(sockets=[listening])
 
 
-def _obeyed(number: int, _: Any) -> None:
-    """Told to stop, and stopped: nothing is left to do."""
+def _obey(stop: Callable[[int, Any], None]) -> None:
+    for number in _STOP:
+        signal.signal(number, stop)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP)

@@ -47,15 +47,15 @@ def works(scale: str, seeds: Sequence[int], together: int | None) -> dict[str, t
         chosen = dataclasses.replace(piece, seeds=tuple(seeds) or piece.seeds)
         count = len(chosen.replicas)
         found[f"suite-{name}"] = (f"the whole attack suite on {count} networks of {SMALL}", _auditing(chosen))
-    found["hydra"] = ("scores, then weights, of the unpruned cured-pgd-cnn3, three densities", _scoring(scale))
+    found["hydra"] = ("scores, then weights, of the unpruned cured-pgd-cnn3, three densities", _scoring(scale, seeds))
     found["features"] = ("half of the features of cured-pgd-cnn3 each round, by four measures", _shrinking(scale))
     for kind in TRAININGS:
         found[f"lottery-{kind}"] = (lottery_cost(scale, kind), _playing(kind, scale))
     return found
 
 
-def _scoring(scale: str) -> Work:
-    return lambda place: train_scores(scale, place)
+def _scoring(scale: str, seeds: Sequence[int]) -> Work:
+    return lambda place: train_scores(scale, place, seeds)
 
 
 def _shrinking(scale: str) -> Work:
