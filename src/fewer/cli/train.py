@@ -11,7 +11,7 @@ from fewer.core.errors import UserError
 
 EXAMPLES = """examples:
   fewer train vision --prune snip --sparsity 0.95 --out runs/snip95
-  fewer train vision --set network=small-cnn --harden pgd:0.3 --prune magnitude,when=gradual --out runs/robust
+  fewer train vision --set network=small-cnn --harden pgd:0.3 --prune lamp,when=gradual --out runs/robust
   fewer train vision --from runs/snip95 --steps 500 --out runs/tuned"""
 
 
