@@ -24,7 +24,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("task", help="a task's name, or module:Class for your own")
     parser.add_argument("--out", required=True, help="run folder; the same command goes on where it was killed")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a task setting")
-    parser.add_argument("--prune", metavar="METHOD[,KEY=VALUE]", help="magnitude, lamp, snip, grasp, synflow, random")
+    parser.add_argument(
+        "--prune", metavar="METHOD[,KEY=VALUE...]", help="magnitude, lamp, snip, grasp, synflow, random"
+    )
     parser.add_argument("--sparsity", type=float, help="share of the weights to remove (default 0.9)")
     parser.add_argument("--harden", metavar="KIND:BUDGET", help="adversarial training, such as pgd:0.3")
     parser.add_argument("--from", dest="start_from", metavar="RUN", help="start from a finished run's weights and mask")
