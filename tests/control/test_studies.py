@@ -63,6 +63,15 @@ def test_agents_that_are_finished_are_not_trained_again(tmp_path: Path, monkeypa
     assert train_agents(place(tmp_path), "hopper", WANTED[:2], (0,)) == first
 
 
+def test_a_recipe_whose_mask_is_refused_is_told_and_not_trained(tmp_path: Path) -> None:
+    rows = train_agents(place(tmp_path), "hopper", [("random", 0.999), ("snip", 0.5)], (0, 1))
+    assert [("refused" in row, row.get("cohort")) for row in rows] == [(True, None)] * 2 + [(False, 2)] * 2
+    alone = train_agents(place(tmp_path / "alone"), "hopper", [("snip", 0.5)], (0, 1))
+    assert [row["score"] for row in rows[2:]] == [row["score"] for row in alone]
+    only = train_agents(place(tmp_path / "only"), "hopper", [("random", 0.999)], (0,))
+    assert "refused" in only[0]
+
+
 def test_a_cohort_that_was_killed_ends_with_the_same_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = train_agents(place(tmp_path / "whole"), "hopper", WANTED, (0,))
 

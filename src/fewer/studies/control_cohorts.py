@@ -131,13 +131,18 @@ def _train(place: Place, environment: str, agents: Sequence[tuple[str, float, in
     engine = Cohort(task, training, [seed for *_, seed in agents])
     folder = Folder(place.out / "cohorts" / _name(environment, agents))
     folder.path.mkdir(parents=True, exist_ok=True)
+    place.path(environment, *agents[0]).parent.mkdir(parents=True, exist_ok=True)
     refused = _masked_(engine, prunings, folder)
+    if refused:  # nothing is trained for them; the others are a cohort of their own
+        for replica, why in refused.items():
+            _write(place, _row(place, environment, agents[replica]) | {"refused": why})
+        others = [agent for replica, agent in enumerate(agents) if replica not in refused]
+        return _train(place, environment, others, save=save) if others else None
     engine.begin_()
     place.say(f"{environment}: {len(agents)} agents, masks after {time.monotonic() - begin:.0f} s")
     events = [
         Guarded(event, replica, refused)
         for replica, pruning in enumerate(prunings)
-        if replica not in refused
         for event in events_for([None] * replica + [pruning], place.steps)
     ]
     trained, before = time.monotonic(), engine.count
@@ -145,24 +150,32 @@ def _train(place: Place, environment: str, agents: Sequence[tuple[str, float, in
     rate = len(agents) * (place.steps - before) / (time.monotonic() - trained)
     place.say(f"{environment}: {rate:.0f} updates/s in all; judging")
     figures = evaluate_cohort(task, engine.state)
-    for replica, (recipe, sparsity, seed) in enumerate(agents):
-        row = {
-            "environment": environment, "recipe": recipe, "sparsity": sparsity, "seed": seed, "steps": place.steps,
-            "cohort": len(agents), "updates_per_second": round(rate), "episodes": task.settings.episodes,
-        }  # fmt: skip
-        row |= (
-            {"refused": refused[replica]}
-            if replica in refused
-            else {**figures[replica], "kept": _kept(engine, replica)}
-        )
-        path = place.path(environment, recipe, sparsity, seed)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if save and seed == 0 and replica not in refused:
-            _save_decoder(engine, replica, path.with_suffix(".safetensors"))
-        write_whole(path, (json.dumps(row, indent=1) + "\n").encode())
-        found = "refused" if replica in refused else f"BCQ {row.get('score', 0):.1f}, BC {row.get('bc_score', 0):.1f}"
-        place.say(f"{environment} {recipe} {sparsity:g} seed {seed}: {found}")
+    for replica, agent in enumerate(agents):
+        row = _row(place, environment, agent) | {"cohort": len(agents), "updates_per_second": round(rate)}
+        if replica in refused:
+            _write(place, row | {"refused": refused[replica]})
+            continue
+        if save and agent[2] == 0:
+            _save_decoder(engine, replica, place.path(environment, *agent).with_suffix(".safetensors"))
+        _write(place, {**row, **figures[replica], "kept": _kept(engine, replica)})
     folder.remove("state.safetensors")
+    return None
+
+
+def _row(place: Place, environment: str, agent: tuple[str, float, int]) -> Row:
+    """What is known of an agent before it is trained."""
+    recipe, sparsity, seed = agent
+    return {
+        "environment": environment, "recipe": recipe, "sparsity": sparsity, "seed": seed, "steps": place.steps,
+        "episodes": place.settings.episodes,
+    }  # fmt: skip
+
+
+def _write(place: Place, row: Row) -> None:
+    agent = row["environment"], row["recipe"], row["sparsity"], row["seed"]
+    write_whole(place.path(*agent), (json.dumps(row, indent=1) + "\n").encode())
+    found = "refused" if "refused" in row else f"BCQ {row.get('score', 0):.1f}, BC {row.get('bc_score', 0):.1f}"
+    place.say("{} {} {:g} seed {}: {}".format(*agent, found))
 
 
 def _name(environment: str, agents: Sequence[tuple[str, float, int]]) -> str:
@@ -174,7 +187,7 @@ def _masked_(engine: Engine, prunings: Sequence[Pruning | None], folder: Folder)
     """Prune every replica before its first step, unless a saved state goes on; who was refused, and why."""
     if (folder.path / "state.safetensors").exists():
         engine.restore_(folder.read_tensors("state.safetensors"))
-        return {int(replica): why for replica, why in folder.read_json("refused.json").items()}
+        return {}  # a cohort with refused masks was never begun
     refused: dict[int, str] = {}
     for replica, pruning in enumerate(prunings):
         if pruning is not None and pruning.when != "gradual":
@@ -182,7 +195,6 @@ def _masked_(engine: Engine, prunings: Sequence[Pruning | None], folder: Folder)
                 prune_(engine, pruning, replica)
             except UserError as error:  # the mask would leave a useless network: that is the result
                 refused[replica] = str(error)
-    folder.write_json("refused.json", refused)
     return refused
 
 
