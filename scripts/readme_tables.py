@@ -36,7 +36,10 @@ def section(path: Path, most: int | None = None) -> str:
     origin = f"`{record['command']}`; {record['hardware_in_words']}; `results/{path.name}`."
     if len(rows) < len(shown["rows"]):
         origin += f" The first {len(rows)} of {len(shown['rows'])} rows."
-    return f"**{record['title']}**\n\n{markdown(shown['columns'], rows)}\n\n{origin}"
+    text = f"**{record['title']}**\n\n{markdown(shown['columns'], rows)}\n\n{origin}"
+    if most is None and (ROOT / "docs" / f"{path.stem}.png").exists():
+        text += f"\n\n![{record['title']}](docs/{path.stem}.png)"
+    return text
 
 
 def placed() -> list[Path]:

@@ -13,7 +13,7 @@ from fewer.tasks.control.statistics import statistics
 __all__ = ["fig1", "fig2"]
 
 ALGORITHMS = {"BCQ": "score", "BC": "bc_score"}
-SPARSITIES = {"quick": (0.5, 0.8, 0.9), "full": (0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 0.98, 0.99)}
+SPARSITIES = {"quick": (0.5, 0.8, 0.9), "full": (0.5, 0.9, 0.95, 0.98, 0.99)}
 HEADLINE = {"quick": 0.9, "full": 0.95}  # small networks do not stand the paper's
 # at the headline sparsity, in the same plot
 RIVALS = ("random", "erk", "magnitude", "synflow", "set", "rigl", "gradual")
@@ -73,7 +73,7 @@ def _lines(rows: Sequence[Row], environment: str) -> list[list[Any]]:
                 continue
             about = statistics(scores)
             share = f"{100 * about['mean'] * len(dense) / sum(dense):.0f}" if dense and sum(dense) > 0 else ""
-            interval = f"{about['low']:.1f} to {about['high']:.1f}"
+            interval = f"{about['low']:.1f} to {about['high']:.1f}" if len(scores) > 1 else "one seed"
             found.append([*start, f"{about['mean']:.1f}", interval, f"{about['interquartile_mean']:.1f}", share])
     return found
 
@@ -123,19 +123,24 @@ def _draw(rows: Sequence[Row], criterion: str, title: str, out: Path) -> str:
 
 
 def _curve(axis: Any, rows: Sequence[Row], key: str, criterion: str) -> None:
+    """The criterion's curve over the weights that remain, a mark for each other recipe; a recipe's mark is its own."""
     points: dict[str, dict[float, list[float]]] = {}
     for row in rows:
-        points.setdefault(row["recipe"], {}).setdefault(100 * row["sparsity"], []).append(row[key])
+        points.setdefault(row["recipe"], {}).setdefault(100 * (1 - row["sparsity"]), []).append(row[key])
     main = {**points.get("dense", {}), **points.get(criterion, {})}
     ordered = sorted(main)
-    about = [statistics(main[sparsity]) for sparsity in ordered]
+    about = [statistics(main[kept]) for kept in ordered]
     axis.plot(ordered, [found["mean"] for found in about], "o-", color="#b03030", label=criterion)
     axis.fill_between(
         ordered, [found["low"] for found in about], [found["high"] for found in about], color="#b03030", alpha=0.2
     )
-    others = [recipe for recipe in points if recipe not in ("dense", criterion)]
+    others = (*RIVALS, *TRIED[criterion])
     for place, recipe in enumerate(others):
-        for sparsity, scores in points[recipe].items():
-            mean = statistics(scores)["mean"]
-            shift = 0.35 * (place - len(others) / 2)
-            axis.plot([sparsity + shift], [mean], "x*P^vsdDh<>"[place % 11], markersize=6, label=recipe)
+        for kept, scores in points.get(recipe, {}).items():
+            shifted = kept * 1.05 ** (place - len(others) / 2)
+            mark = {"marker": "x*P^vsdDh<>"[place], "color": f"C{place % 10}", "linestyle": "none"}
+            axis.plot([shifted], [statistics(scores)["mean"]], markersize=6, label=recipe, **mark)
+    axis.set_xscale("log")
+    axis.set_xlim(130, 0.8)
+    axis.set_xticks(ordered, [f"{100 - kept:g}" for kept in ordered])
+    axis.minorticks_off()
