@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -61,6 +62,19 @@ def test_agents_that_are_finished_are_not_trained_again(tmp_path: Path, monkeypa
     first = train_agents(place(tmp_path), "hopper", WANTED[:2], (0,))
     monkeypatch.setattr(control_cohorts, "_train", lambda *_, **__: pytest.fail("trained again"))
     assert train_agents(place(tmp_path), "hopper", WANTED[:2], (0,)) == first
+
+
+def test_an_agent_trained_alone_on_its_kept_weights_is_the_one_of_the_cohort(tmp_path: Path) -> None:
+    wanted = [("snip", 0.9), ("set", 0.9)]
+    wide = dataclasses.replace(SMALL, autoencoder_hidden=(96, 96))
+    cohort = train_agents(dataclasses.replace(place(tmp_path / "cohort"), settings=wide), "hopper", wanted, (0,))
+    by_itself = dataclasses.replace(place(tmp_path / "alone"), settings=wide, alone=True)
+    alone = train_agents(by_itself, "hopper", wanted, (0,))
+    for one, same in zip(cohort, alone):
+        assert (one["cohort"], same["cohort"]) == (2, 1)
+        assert one["kept"] == same["kept"]
+        assert one["bc_return"] == pytest.approx(same["bc_return"], rel=1e-3)
+        assert one["return"] == pytest.approx(same["return"], rel=1e-2)
 
 
 def test_a_recipe_whose_mask_is_refused_is_told_and_not_trained(tmp_path: Path) -> None:

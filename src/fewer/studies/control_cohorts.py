@@ -21,13 +21,15 @@ import torch
 from fewer.core.cohort import Cohort
 from fewer.core.engine import Engine, Training
 from fewer.core.errors import UserError
-from fewer.core.evaluate import evaluate_cohort
+from fewer.core.evaluate import evaluate, evaluate_cohort, predictor
 from fewer.core.folder import Folder
 from fewer.core.optimizer import Optimizer
+from fewer.core.plain import Plain
 from fewer.core.train import Event, Loop, fit
 from fewer.core.whole import write_whole
 from fewer.prune.pruning import Pruning, layer_keeps, prune_
 from fewer.prune.schedule import events_for
+from fewer.sparse.engine import sparse_engine, worthwhile
 from fewer.studies.study import Say
 from fewer.tasks.control.settings import Settings
 from fewer.tasks.control.task import Control
@@ -86,6 +88,7 @@ class Place:
     optimizer: Optimizer = dataclasses.field(default_factory=Optimizer)
     say: Say = print
     compile: bool = False
+    alone: bool = False  # one agent after the other, on its kept weights where that is faster: the way of a CPU
 
     def path(self, environment: str, recipe: str, sparsity: float, seed: int) -> Path:
         """One agent's file."""
@@ -104,17 +107,18 @@ def where(scale: str, out: Path, say: Say) -> Place:
         )
         return Place(out, 400, small, say=say)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    return Place(out, 100_000, Settings(policy="both"), device, Optimizer(decay_from=0.5), say)
+    decaying = Optimizer(decay_from=0.5)
+    return Place(out, 100_000, Settings(policy="both"), device, decaying, say, alone=device == "cpu")
 
 
 def train_agents(
     place: Place, environment: str, wanted: Sequence[tuple[str, float]], seeds: Sequence[int], *, save: bool = False
 ) -> list[Row]:
-    """Every (recipe, sparsity) with every seed as one cohort; agents that are finished are only read."""
+    """Every (recipe, sparsity) with every seed, as one cohort or alone; agents that are finished are only read."""
     agents = [(recipe, 0.0 if recipe == "dense" else sparsity, seed) for recipe, sparsity in wanted for seed in seeds]
     missing = [agent for agent in dict.fromkeys(agents) if not place.path(environment, *agent).exists()]
-    if missing:
-        _train(place, environment, missing, save=save)
+    for group in [[agent] for agent in missing] if place.alone else filter(None, [missing]):
+        _train(place, environment, group, save=save)
     return [json.loads(place.path(environment, *agent).read_text()) for agent in dict.fromkeys(agents)]
 
 
@@ -128,7 +132,8 @@ def _train(place: Place, environment: str, agents: Sequence[tuple[str, float, in
     task = Control(dataclasses.replace(place.settings, environment=environment))
     prunings = [RECIPES[recipe](sparsity) for recipe, sparsity, _ in agents]
     training = Training(place.steps, 100, place.optimizer, place.device, compile=place.compile)
-    engine = Cohort(task, training, [seed for *_, seed in agents])
+    seeds = [seed for *_, seed in agents]
+    engine: Engine = Plain(task, training, seeds[0]) if place.alone else Cohort(task, training, seeds)
     folder = Folder(place.out / "cohorts" / _name(environment, agents))
     folder.path.mkdir(parents=True, exist_ok=True)
     place.path(environment, *agents[0]).parent.mkdir(parents=True, exist_ok=True)
@@ -138,6 +143,8 @@ def _train(place: Place, environment: str, agents: Sequence[tuple[str, float, in
             _write(place, _row(place, environment, agents[replica]) | {"refused": why})
         others = [agent for replica, agent in enumerate(agents) if replica not in refused]
         return _train(place, environment, others, save=save) if others else None
+    if worthwhile(engine):
+        engine = sparse_engine(engine)
     engine.begin_()
     place.say(f"{environment}: {len(agents)} agents, masks after {time.monotonic() - begin:.0f} s")
     events = [
@@ -149,7 +156,7 @@ def _train(place: Place, environment: str, agents: Sequence[tuple[str, float, in
     fit(engine, folder, events=events, loop=_loop(place, environment))
     rate = len(agents) * (place.steps - before) / (time.monotonic() - trained)
     place.say(f"{environment}: {rate:.0f} updates/s in all; judging")
-    figures = evaluate_cohort(task, engine.state)
+    figures = _judged(task, engine)
     for replica, agent in enumerate(agents):
         row = _row(place, environment, agent) | {"cohort": len(agents), "updates_per_second": round(rate)}
         if replica in refused:
@@ -160,6 +167,12 @@ def _train(place: Place, environment: str, agents: Sequence[tuple[str, float, in
         _write(place, {**row, **figures[replica], "kept": _kept(engine, replica)})
     folder.remove("state.safetensors")
     return None
+
+
+def _judged(task: Control, engine: Engine) -> list[dict[str, float]]:
+    if isinstance(engine, Cohort):
+        return evaluate_cohort(task, engine.state)
+    return [evaluate(task, predictor(task, engine.state.modules_of(0), engine.state.seeds[0]))]
 
 
 def _row(place: Place, environment: str, agent: tuple[str, float, int]) -> Row:
