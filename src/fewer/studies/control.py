@@ -53,7 +53,7 @@ def _found(place: Place, wanted: Sequence[tuple[str, float]], scale: str) -> lis
     if scale == "quick":
         return train_agents(place, "hopper", wanted, (0, 1))
     if place.device == "cpu":
-        place.say("no CUDA GPU: only agents that are finished are read")
+        place.say("no CUDA GPU: only finished agents are read; python -m fewer.studies.control_full trains more")
         return read_rows(place)
     return [row for environment in ENVIRONMENTS for row in train_agents(place, environment, wanted, range(5))]
 
