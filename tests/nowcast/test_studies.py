@@ -6,17 +6,21 @@ import dataclasses
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from fewer.core.errors import UserError
-from fewer.studies import nowcast_full
+from fewer.core.folder import Folder
+from fewer.core.plain import Plain
+from fewer.core.train import Loop, fit
+from fewer.studies import nowcast_full, nowcast_pieces
 from fewer.studies.nowcast_assembly import Recorded, by_year, recalled, scored, threshold
 from fewer.studies.nowcast_figure import fig1
 from fewer.studies.nowcast_members import MEMBERS, SCALES, VOTERS
-from fewer.studies.nowcast_pieces import STEPS, Place, levels, run_piece, same_windows, truth
+from fewer.studies.nowcast_pieces import JUDGED, STEPS, Place, levels, run_piece, same_windows, truth
 from fewer.studies.nowcast_tables import QUICK, table1, table2
 from fewer.studies.study import STUDIES
 from fewer.tasks.nowcast.scores import Scores
@@ -60,6 +64,34 @@ def test_a_piece_leaves_forecasts_in_steps_and_is_found_again(pieces: Place) -> 
     found = run_piece("baseline", pieces)
     assert pieces.path("baseline", "npz").stat().st_mtime_ns == before
     assert found["samples"] == 4 and found["parameters"] > 1000 and len(found["wet_pixels"]["test"]) == 14
+
+
+def test_a_training_that_was_cut_off_goes_on_and_ends_with_the_same_forecasts(
+    pieces: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(Exception):
+        pass
+
+    def killed(engine: Plain, folder: Folder, *, loop: Loop) -> None:
+        def stop(line: dict[str, Any]) -> None:
+            if line["step"] == 2:
+                raise Killed
+
+        fit(engine, folder, loop=dataclasses.replace(loop, save_seconds=0.0, on_log=stop))
+
+    place = dataclasses.replace(pieces, out=tmp_path)
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(nowcast_pieces, "fit", killed)
+        run_piece("baseline", place)
+    assert not place.path("baseline", "json").exists()
+    other = dataclasses.replace(place, scale=dataclasses.replace(SMALL, samples=8))
+    with pytest.raises(UserError, match="holds another run"):
+        run_piece("baseline", other)
+    found = run_piece("baseline", place)
+    assert found["went_on_after"] == 2 and len(found["losses"]) == 2
+    assert not list((tmp_path / "unfinished").iterdir())
+    for split in JUDGED:
+        assert np.array_equal(levels("baseline", split, place), levels("baseline", split, pieces))
 
 
 def test_the_truth_is_that_of_the_windows(pieces: Place) -> None:

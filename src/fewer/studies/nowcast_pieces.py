@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import io
 import json
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from fewer.core.data import batches, convert
 from fewer.core.engine import Training
 from fewer.core.errors import UserError
 from fewer.core.evaluate import predictor
+from fewer.core.folder import Folder
 from fewer.core.plain import Plain
 from fewer.core.task import Data, Predict
 from fewer.core.train import Loop, fit
@@ -77,6 +79,10 @@ class Place:
 
     def path(self, name: str, suffix: str) -> Path:
         return self.out / "pieces" / f"nowcast-{name}.{suffix}"
+
+    def unfinished(self, name: str) -> Folder:
+        """Where a training that was cut off goes on."""
+        return Folder(self.out / "unfinished" / name)
 
     def data(self, split: str) -> Data[Windows]:
         return _windows(split, self.scale.windows[split], self.scale.size, self.scale.seed, self.device)
@@ -145,6 +151,7 @@ def run_piece(name: str, place: Place) -> dict[str, Any]:
     np.savez_compressed(memory, **arrays)  # type: ignore[arg-type]
     write_whole(place.path(name, "npz"), memory.getvalue())
     write_whole(path, (json.dumps(content, indent=1) + "\n").encode())
+    shutil.rmtree(place.unfinished(name).path, ignore_errors=True)
     place.say(f"{name}: {content['seconds']} s, {len(memory.getvalue()) / 1e6:.1f} MB")
     return content
 
@@ -176,15 +183,22 @@ def _trained(one: Member, place: Place) -> tuple[Predict, dict[str, Any]]:
         compile=scale.compile,
     )
     engine = Plain(task, training, scale.seed)
-    begin = time.monotonic()
-    losses: list[dict[str, Any]] = []
-    fit(engine, loop=Loop(log_every=max(steps // 20, 1), on_log=losses.append))
-    seconds = time.monotonic() - begin
-    place.say(f"{one.name}: {steps * scale.batch} samples, {steps * scale.batch / seconds:.2f} samples/s")
+    folder = place.unfinished(one.name)
+    with folder.locked():
+        folder.claim({"scale": {**dataclasses.asdict(scale), "compile": False}, "device": place.device}, versions())
+        if (folder.path / "state.safetensors").exists():
+            engine.restore_(folder.read_tensors("state.safetensors"))
+            place.say(f"{one.name}: goes on after step {engine.count} of {steps}")
+        begin, before = time.monotonic(), engine.count
+        fit(engine, folder, loop=Loop(log_every=max(steps // 20, 1)))
+        seconds, trained = time.monotonic() - begin, (engine.count - before) * scale.batch
+        losses = folder.lines()
+    place.say(f"{one.name}: {trained} samples, {trained / seconds:.2f} samples/s")
     modules = engine.state.modules_of(0)
     details = {
         "samples": steps * scale.batch,
         "training_seconds": round(seconds, 1),
+        "went_on_after": before * scale.batch,  # samples that an earlier call had learnt from
         "parameters": sum(parameter.numel() for parameter in modules["net"].parameters()),
         "settings": dataclasses.asdict(task.settings),
         "optimizer": dataclasses.asdict(training.optimizer),
