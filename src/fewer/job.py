@@ -129,6 +129,7 @@ class Job:
     def build(self) -> Engine:
         """The engine before its first step, pruned if pruning comes first."""
         task = self.make_task()
+        self.check_optimizer(task)
         modules = None if self.start_from is None else [self._loaded(task, seed) for seed in self.seeds]
         engine: Engine
         if self._chosen() == "cohort":
@@ -140,6 +141,16 @@ class Job:
             for replica, seed in enumerate(self.seeds):
                 engine.state.mask_(replica, _read_mask(_run_of(self.start_from, seed, len(self.seeds))))
         return engine
+
+    def check_optimizer(self, task: Task[Any]) -> None:
+        """Refuse one that nothing would descend with."""
+        asked, own = self.training.optimizer, [objective.optimizer for objective in task.objectives()]
+        if used := own[0] if None not in own and asked not in (*own, Optimizer()) else None:
+            raise UserError(
+                f"optimizer {asked.kind} with lr {asked.lr:g}",
+                f"none: {self.task} descends with its own, {used.kind} with lr {used.lr:g}",
+                "leave --optimizer out",
+            )
 
     def prepare_(self, engine: Engine) -> None:
         """Prune before the first step where that is when pruning happens."""

@@ -12,10 +12,12 @@ from fewer.core.engine import Training
 from fewer.core.errors import UserError
 from fewer.core.evaluate import evaluate, predictor
 from fewer.core.nets import NetworkSet
+from fewer.core.optimizer import Optimizer
 from fewer.core.plain import Plain
 from fewer.core.seed import Stream
 from fewer.core.state import fresh_modules
 from fewer.core.train import fit
+from fewer.job import Job
 from fewer.prune.pruning import Pruning, mask_for
 from fewer.tasks.cellfree.hetero import hetero_data
 from fewer.tasks.cellfree.settings import Settings
@@ -186,3 +188,12 @@ def test_the_surface_is_what_phones_report_and_harm_rises_when_it_is_wrong():
         assert task.harm(nets, wrong, NOISE).mean() > task.harm(nets, batch, NOISE).mean()
         assert task.logits(nets, task.inputs(batch), NOISE).shape == (300, 6)
     assert torch.equal(task.labels(batch), batch.gap_db[:, 1:].argmin(1))
+
+
+def test_an_optimizer_that_the_task_would_not_use_is_refused(tmp_path):
+    words = ("access_points=20", "candidates=6", "train_phones=64", "validation_phones=16", "test_phones=16")
+    training = Training(steps=2, batch=16)
+    asked = replace(training, optimizer=Optimizer("sgd", lr=5.0))
+    with pytest.raises(UserError, match="descends with its own"):
+        Job("cellfree", words, asked).run(tmp_path / "run")
+    Job("cellfree", words, training).run(tmp_path / "run")

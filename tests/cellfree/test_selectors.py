@@ -165,6 +165,80 @@ def test_a_drive_test_replaces_the_simulator_and_its_parts_do_not_overlap(tmp_pa
     assert np.array_equal(train.gap_db[:, 0], np.zeros(210))
 
 
+def drive(path, *, phones=40, times=1, seed=0, shift=0.0):
+    """A log of noise: each place so many times, a fifth of the signals not heard."""
+    random = np.random.default_rng(seed)
+    places = np.repeat(random.uniform(0, 200, (phones, 2)).round(1), times, axis=0) + shift
+    heard = random.uniform(-110, -60, (len(places), 6))
+    heard[:, 1:][random.uniform(size=(len(places), 5)) < 0.2] = np.nan
+    np.savez(path, access_points=random.uniform(0, 200, (6, 2)) + shift, phones=places, rsrp_db=heard)
+    return places, heard
+
+
+def test_a_place_that_was_logged_often_is_in_one_part_only_with_the_mean_of_what_was_heard(tmp_path):
+    places, heard = drive(tmp_path / "log.npz", times=4)
+    world = World.make(Settings(maps=str(tmp_path / "log.npz"), candidates=3, measured=2))
+    surveys = [world.survey(1000, part=part) for part in ("train", "validation", "test")]
+    found = [{tuple(place) for place in survey.phones.tolist()} for survey in surveys]
+    assert [len(part) for part in found] == [28, 4, 8] and len(set.union(*found)) == 40
+    gain = world.deployment.gain_db(places[:1])[0]
+    assert gain[0] == pytest.approx(heard[:4, 0].mean())
+    others = [places for part in ("kriging", "ceiling") for places in world.deployment.phones(40, part=part).tolist()]
+    assert {tuple(place) for place in others} <= found[0]
+
+
+@pytest.mark.parametrize("count", [3, 4, 5, 6, 9, 10, 11])
+def test_few_places_are_still_divided(tmp_path, count):
+    drive(tmp_path / "log.npz", phones=count)
+    world = World.make(Settings(maps=str(tmp_path / "log.npz"), candidates=3, measured=2))
+    sizes = [len(world.survey(100, part=part)) for part in ("train", "validation", "test")]
+    assert min(sizes) >= 1 and sum(sizes) == count
+
+
+def test_what_was_not_heard_is_a_report_that_did_not_arrive(tmp_path):
+    drive(tmp_path / "log.npz", phones=60)
+    world = World.make(Settings(maps=str(tmp_path / "log.npz"), candidates=5, measured=6, error_db=2.0))
+    survey = world.survey(1000, part="train")
+    silent = world.deployment.gain_to(survey.phones, world.clusters.measured[survey.master]) < -111
+    assert silent.any() and np.array_equal(survey.reported, ~silent)
+    assert (survey.rsrp_db[silent] == 0).all()
+
+
+def test_old_reports_are_old_by_metres_wherever_the_origin_lies(tmp_path):
+    changes = []
+    for shift in (0.0, 5e5):
+        drive(tmp_path / "log.npz", phones=60, shift=shift)
+        settings = Settings(maps=str(tmp_path / "log.npz"), candidates=5, measured=6, stale=1.0, stale_m=1.0)
+        survey = World.make(settings).survey(1000, part="train")
+        fresh = World.make(replace(settings, stale=0.0)).survey(1000, part="train")
+        changes.append(np.abs(survey.rsrp_db - fresh.rsrp_db).mean())
+    assert changes[0] == pytest.approx(changes[1], abs=0.5)
+    assert changes[0] < 3.0
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"PK\x03\x04 cut", b"\xff\xfex_m", b"x_m,y_m,a@1:2\n", b"x_m,y_m,a@1:2\n1,2\n"]
+)
+@pytest.mark.parametrize("name", ["log.csv", "log.npz", "LOG.CSV"])
+def test_damaged_logs_are_one_line(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError) as caught:
+        World.make(Settings(maps=str(tmp_path / name), candidates=1, measured=1))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_truncated_archive_and_a_spreadsheets_mark_are_understood(tmp_path):
+    places, heard = drive(tmp_path / "log.npz")
+    whole = (tmp_path / "log.npz").read_bytes()
+    (tmp_path / "cut.npz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(UserError, match=r"cut\.npz"):
+        World.make(Settings(maps=str(tmp_path / "cut.npz"), candidates=1, measured=1))
+    header = "\ufeffx_m, y_m, " + ", ".join(f"a{i}@{i}:{i}" for i in range(6))
+    rows = [", ".join("" if np.isnan(n) else f"{n}" for n in [*p, *h]) for p, h in zip(places, heard)]
+    (tmp_path / "log.csv").write_text("\n".join([header, *rows]), encoding="utf-8")
+    assert len(World.make(Settings(maps=str(tmp_path / "log.csv"), candidates=2, measured=2)).survey(99, part="train"))
+
+
 @pytest.mark.parametrize(
     ("arrays", "word"),
     [

@@ -5,8 +5,12 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+import zlib
+from pathlib import Path
+from zipfile import BadZipFile
 
 from fewer.core.errors import UserError
+from fewer.core.whole import refusal
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +39,10 @@ def run(arguments: argparse.Namespace) -> None:
     inputs = {name: _checked(value, pack.settings.get("task")) for name, value in _inputs(arguments).items()}
     answer = pack.predict(**inputs) if _named(arguments) else pack.predict(inputs["x"])
     if arguments.out:
-        np.save(arguments.out, answer, allow_pickle=False)
+        try:
+            np.save(arguments.out, answer, allow_pickle=False)
+        except OSError as error:
+            raise refusal(error, Path(arguments.out)) from None
     elif arguments.json:
         say(np.asarray(answer).tolist(), True)
     else:
@@ -72,5 +79,5 @@ def _inputs(arguments: argparse.Namespace):  # type: ignore[no-untyped-def]
         return dict(found) if _named(arguments) else {"x": found}
     except FileNotFoundError:
         raise UserError(f"{arguments.input}, which does not exist", "a .npy or .npz file") from None
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, EOFError, BadZipFile, zlib.error) as error:
         raise UserError(f"input that cannot be read ({error})", "numbers, one sample a line, or a .npy file") from None

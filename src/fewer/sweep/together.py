@@ -97,6 +97,11 @@ def _engine(jobs: Sequence[Job]) -> Rates:
     task, training = jobs[0].make_task(), jobs[0].training
     if not task.data("train").in_memory:
         raise Apart("data read from disk in one order for all")
+    for job in jobs:
+        try:
+            job.check_optimizer(task)
+        except UserError as error:
+            raise Apart(str(error)) from None
     if training.device == "cpu" and jobs[0].engine == "auto":
         weights = sum(weight.numel() for module in task.networks().values() for weight in module.parameters())
         if weights * training.batch > _WORK:

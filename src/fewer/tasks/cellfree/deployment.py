@@ -90,6 +90,7 @@ class Deployment:
     radio: Radio
     wrap: bool = False
     seed: int = 0
+    silent_db: float = -math.inf  # a gain below it was not heard: no report arrives
     _tree: cKDTree = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

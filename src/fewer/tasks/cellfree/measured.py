@@ -10,6 +10,8 @@ an empty cell where it was not heard. Nothing in these files is executed.
 from __future__ import annotations
 
 import csv
+import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +28,7 @@ from fewer.tasks.cellfree.shadowing import MapShadows
 __all__ = ["DriveRadio", "MapRadio", "read_deployment"]
 
 _UNHEARD_DB = 30.0  # below the weakest signal of the file: not heard is weak, how weak nobody knows
-_PARTS = {"train": (0.0, 0.7), "validation": (0.7, 0.8), "test": (0.8, 1.0)}
+_FEWEST_PLACES = 3  # one to learn from, one to choose by, one to judge by
 
 
 @dataclass(frozen=True)
@@ -58,68 +60,107 @@ class DriveRadio:
         return heard if links is None else np.take_along_axis(heard, links, axis=1)
 
     def places(self, random: np.random.Generator, count: int, *, part: str) -> Floats:
-        """Logged places; train, validation and test never share one, and there may be fewer than asked for."""
-        order = generator(0, "drive").permutation(len(self.phones))
-        begin, end = _PARTS.get(part, (0.0, 1.0))
-        own = order[int(begin * len(order)) : max(int(end * len(order)), int(begin * len(order)) + 1)]
+        """Logged places; train, validation and test never share one, and there may be fewer than asked for.
+
+        Any other part knows what may be learnt from, and no more.
+        """
+        count_all = len(self.phones)
+        order = generator(0, "drive").permutation(count_all)
+        first = min(int(0.7 * count_all), count_all - 2)
+        second = min(max(int(0.8 * count_all), first + 1), count_all - 1)
+        parts = {"train": order[:first], "validation": order[first:second], "test": order[second:]}
+        own = parts.get(part, order[:first])
         return np.asarray(self.phones[random.permutation(own)[:count]])
 
 
 def read_deployment(settings: Settings) -> Deployment:
     """The deployment in the file that the settings name."""
     path = Path(settings.maps)
-    if path.suffix not in (".npz", ".csv"):
+    kind = path.suffix.lower()
+    if kind not in (".npz", ".csv"):
         raise UserError(f"maps {path.name!r}", "a .npz or .csv file", "see fewer.tasks.cellfree.measured")
     try:
-        arrays = _from_npz(path) if path.suffix == ".npz" else _from_csv(path)
+        arrays = _from_npz(path) if kind == ".npz" else _from_csv(path)
     except OSError as error:
         raise UserError(f"maps {settings.maps} ({error.strerror or error})", "a file that can be read") from None
     positions = checked_positions(arrays.get("access_points", np.zeros((0, 2))), f"access points of {path.name}")
     radio: Radio
     if "phones" in arrays:
-        radio = _drive(arrays, len(positions), path.name)
+        signals = _logged(arrays, len(positions), path.name)
+        radio = _drive(arrays["phones"], signals, path.name)
         extent = np.ptp(arrays["phones"], axis=0)
     else:
-        lookup = MapShadows(_maps(arrays, len(positions), path.name), _pixel(arrays, path.name))
+        signals = _maps(arrays, len(positions), path.name)
+        lookup = MapShadows(_filled(signals).astype(np.float32), _pixel(arrays, path.name))
         radio, extent = MapRadio(lookup), np.array(lookup.maps.shape[1:]) * lookup.pixel_m
     side = float(max(*extent, *np.ptp(positions, axis=0), 1.0))
-    return Deployment(positions, settings.height_m, side, radio, seed=settings.deployment_seed)
+    silent = float(np.nanmin(signals)) - _UNHEARD_DB / 2
+    return Deployment(positions, settings.height_m, side, radio, seed=settings.deployment_seed, silent_db=silent)
+
+
+def _filled(signals: Floats) -> Floats:
+    """What was not heard is weaker than whatever was."""
+    return np.where(np.isnan(signals), np.nanmin(signals) - _UNHEARD_DB, signals)
 
 
 def _from_npz(path: Path) -> dict[str, Floats]:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
             return {name: np.asarray(file[name], dtype=np.float64) for name in file.files}
-    except (ValueError, TypeError, EOFError, KeyError) as error:
+    except (ValueError, TypeError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         raise UserError(f"{path.name} ({str(error).splitlines()[0]})", "arrays of numbers in an npz file") from None
 
 
 def _from_csv(path: Path) -> dict[str, Floats]:
-    with open(path, newline="") as file:
-        rows = [row for row in csv.reader(file) if row]
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:  # spreadsheets put a mark before the first column
+            rows = [[cell.strip() for cell in row] for row in csv.reader(file) if row]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path.name} ({error})", "a table as UTF-8 text") from None
     if not rows or rows[0][:2] != ["x_m", "y_m"] or not all("@" in name for name in rows[0][2:]):
         raise UserError(f"{path.name} with header {rows[0] if rows else '(none)'}", "x_m,y_m,NAME@X:Y,...")
+    for number, row in enumerate(rows[1:], 2):
+        if len(row) != len(rows[0]):
+            raise UserError(f"{path.name} with {len(row)} cells in row {number}", f"{len(rows[0])}, as in the header")
     try:
         places = [[float(n) for n in name.rpartition("@")[2].split(":")] for name in rows[0][2:]]
-        table = np.array([[float(cell) if cell.strip() else np.nan for cell in row] for row in rows[1:]])
+        table = np.array([[float(cell) if cell else np.nan for cell in row] for row in rows[1:]])
+        table = table.reshape(-1, len(rows[0]))
         positions = np.array(places).reshape(-1, 2)
     except ValueError as error:
-        raise UserError(f"{path.name} ({error})", "numbers, and as many cells in a row as in the header") from None
-    if table.ndim != 2 or table.shape[1] != len(rows[0]):
-        raise UserError(f"{path.name} with rows of unlike length", f"{len(rows[0])} cells in each row")
+        raise UserError(f"{path.name} ({error})", "numbers, and NAME@X:Y for each access point") from None
     return {"access_points": positions, "phones": table[:, :2], "rsrp_db": table[:, 2:]}
 
 
-def _drive(arrays: dict[str, Floats], count: int, name: str) -> DriveRadio:
+def _logged(arrays: dict[str, Floats], count: int, name: str) -> Floats:
+    """(n, L) in dB, NaN where not heard."""
     phones, heard = arrays["phones"], arrays.get("rsrp_db", np.zeros((0, 0)))
     if phones.ndim != 2 or phones.shape[1] != 2 or heard.shape != (len(phones), count):
         raise UserError(
             f"{name} with phones {phones.shape} and rsrp_db {heard.shape}", f"(n, 2) and (n, {count}) of the same n"
         )
     if not np.isfinite(phones).all() or np.isinf(heard).any() or np.isnan(heard).all(axis=1).any():
-        raise UserError(f"{name} with a place that is NaN or where nothing was heard", "finite places and signals")
-    weakest = np.nanmin(heard) - _UNHEARD_DB
-    return DriveRadio(phones, np.where(np.isnan(heard), weakest, heard))
+        raise UserError(
+            f"{name} with an infinite number, a place that is NaN or one where nothing was heard",
+            "finite places and signals",
+        )
+    return heard
+
+
+def _drive(phones: Floats, heard: Floats, name: str) -> DriveRadio:
+    """A place that was logged more than once counts once, with the mean of what was heard there."""
+    places, which = np.unique(phones, axis=0, return_inverse=True)
+    if len(places) < _FEWEST_PLACES:
+        raise UserError(
+            f"{name} with {len(places)} places", f"at least {_FEWEST_PLACES}, one for each part of the data"
+        )
+    if len(places) == len(phones):
+        return DriveRadio(phones, _filled(heard))
+    total, times = np.zeros((len(places), heard.shape[1])), np.zeros((len(places), heard.shape[1]))
+    np.add.at(total, which.reshape(-1), np.nan_to_num(heard))
+    np.add.at(times, which.reshape(-1), ~np.isnan(heard))
+    mean = np.divide(total, times, out=np.full_like(total, np.nan), where=times > 0)
+    return DriveRadio(places, _filled(mean))
 
 
 def _maps(arrays: dict[str, Floats], count: int, name: str) -> Floats:
@@ -130,9 +171,11 @@ def _maps(arrays: dict[str, Floats], count: int, name: str) -> Floats:
     maps = np.stack(single) if single else arrays.get("maps_db", np.zeros(0))
     if maps.ndim != 3 or len(maps) != count:
         raise UserError(f"{name} with maps {maps.shape} of {count} access points", f"({count}, rows, columns)")
+    if not maps.size:
+        raise UserError(f"{name} with maps {maps.shape}", "at least one pixel")
     if np.isinf(maps).any() or np.isnan(maps).all(axis=0).any():
         raise UserError(f"{name} with a pixel that is infinite or where nothing is heard", "dB, NaN where not heard")
-    return np.where(np.isnan(maps), np.nanmin(maps) - _UNHEARD_DB, maps).astype(np.float32)
+    return np.asarray(maps)
 
 
 def _pixel(arrays: dict[str, Floats], name: str) -> float:

@@ -110,12 +110,13 @@ def reports(world: World, phones: Floats, master: Integers, random: np.random.Ge
     old, lost = random.uniform(size=rsrp.shape), random.uniform(size=rsrp.shape)
     if settings.stale:
         before = phones + settings.stale_m * np.stack([np.cos(angle), np.sin(angle)], axis=1)
-        side = settings.side_m
-        before = before % side if settings.wrap else before.clip(0.0, side)
+        if not settings.maps:  # a user's own radio environment knows where it ends
+            before = before % settings.side_m if settings.wrap else before.clip(0.0, settings.side_m)
         rsrp = np.where(old < settings.stale, world.deployment.gain_to(before, links), rsrp)
+    heard = rsrp > world.deployment.silent_db
     rsrp = rsrp + settings.error_db * error
     if settings.quantum_db:
         rsrp = settings.quantum_db * np.round(rsrp / settings.quantum_db)
-    reported = lost >= settings.missing
+    reported = (lost >= settings.missing) & heard
     reported[:, 0] = True
     return np.where(reported, rsrp, 0.0), reported
