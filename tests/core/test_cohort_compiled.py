@@ -7,12 +7,14 @@ import warnings
 import pytest
 import torch
 
+from fewer.attack.harden import harden
 from fewer.core import cohort
 from fewer.core.aligned import Aligned
 from fewer.core.cohort import Cohort
 from fewer.core.engine import Training
 from fewer.core.optimizer import Optimizer
 from fewer.prune.pruning import Pruning, prune_
+from fewer.tasks.vision.task import Settings, Vision
 from toys import Control
 
 
@@ -37,6 +39,22 @@ def test_compiled_losses_train_as_the_others_do(monkeypatch: pytest.MonkeyPatch)
     torch.testing.assert_close(compiled.losses, plain.losses)
     for name, network in plain.state.networks.items():
         torch.testing.assert_close(compiled.state.networks[name].weights, network.weights, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("seeds", [[0, 1], [0]])
+def test_a_compiled_hardened_network_with_convolutions_trains_as_the_others_do(
+    monkeypatch: pytest.MonkeyPatch, seeds: list[int]
+) -> None:
+    monkeypatch.setattr(cohort, "BACKEND", "eager")
+    task = harden(Vision(Settings(network="cnn0")), "pgd:0.3,steps=2", total=2)
+    weights = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        for kind in (Cohort, Compiled):
+            engine = kind(task, Training(steps=2, batch=8, precision="float64"), seeds)
+            engine.advance(2)
+            weights.append(engine.state.networks["net"].weights)
+    torch.testing.assert_close(weights[1], weights[0], rtol=0, atol=1e-12)
 
 
 def test_nothing_is_compiled_on_a_cpu() -> None:

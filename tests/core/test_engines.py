@@ -65,6 +65,14 @@ def test_a_replica_ends_after_100_steps_where_it_ends_alone(make: Make) -> None:
     assert gap(make, training()) < 1e-7
 
 
+@pytest.mark.parametrize("make", [Fit, Patches, Control], ids=lambda make: make.__name__)
+def test_a_cohort_of_one_ends_where_the_plain_engine_does(make: Make) -> None:
+    cohort, alone = Cohort(make(), training(20), (8,)), Plain(make(), training(20), 8)
+    cohort.advance(20)
+    alone.advance(20)
+    assert furthest(cohort, 0, alone) < 1e-9
+
+
 @pytest.mark.parametrize(("make", "sparsities"), [(Patches, (None, 0.6)), (Control, (0.3, 0.6))])
 def test_replicas_with_masks_of_their_own_end_where_they_end_alone(make: Make, sparsities: tuple[Any, ...]) -> None:
     assert gap(make, training(), sparsities) < 1e-7

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from fewer.attack.audit import Audit, Report
+from fewer.core.cohort import Cohort
 from fewer.core.errors import UserError
 from fewer.core.folder import Folder
 from fewer.core.nets import NetworkSet
@@ -28,7 +29,7 @@ from fewer.studies import (
     vision_suite,
 )
 from fewer.studies.study import STUDIES, Result
-from fewer.studies.vision_measure import signs
+from fewer.studies.vision_measure import signs, troubles
 from fewer.studies.vision_pieces import DENSE, Piece, Place, cured, gradual, images, read_modules, run_piece
 from fewer.tasks.vision.digits import read_digits
 
@@ -159,7 +160,13 @@ def test_a_plateau_and_a_gap_are_said_with_their_step() -> None:
     said = signs(row, 10)
     assert said[0].startswith("until step 400 of 1000 the loss has stood at 2.31")
     assert "catastrophic overfitting" in said[1]
-    assert signs({**row, "losses": [[500, 1.0], [1000, 0.5]], "pgd40": 0.85}, 10) == []
+    well = {**row, "losses": [[500, 1.0], [1000, 0.5]], "pgd40": 0.85}
+    assert signs(well, 10) == []
+    rows = [{**row, "seed": 0}, {**well, "seed": 1}, {**row, "seed": 2}]
+    plateaus, gaps = troubles(rows, 10)
+    assert plateaus.endswith("until step 400 of 1000 (seed 0), 400 of 1000 (seed 2)")
+    assert gaps.endswith("90 and 0 % (seed 0), 90 and 0 % (seed 2)")
+    assert troubles(rows[1:2], 10) == []
 
 
 def test_a_piece_of_before_a_setting_existed_is_found_again_and_another_recipe_refused(place: Place) -> None:
@@ -173,6 +180,32 @@ def test_a_piece_of_before_a_setting_existed_is_found_again_and_another_recipe_r
     for changed in ({"contrast": 20.0}, {"optimizer": dataclasses.replace(piece.optimizer, clip_value=1.0)}):
         with pytest.raises(UserError, match="another recipe"):
             run_piece(dataclasses.replace(piece, **changed), place)
+
+
+def test_a_training_that_is_cut_off_goes_on_to_the_same_networks_and_figures(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    piece = tiny(together=4, points=2, steps=10)
+    whole = run_piece(piece, dataclasses.replace(place, out=place.out / "whole"))
+    monkeypatch.setattr(vision_pieces, "SAVE_SECONDS", 0.0)
+    advance, stops = Cohort.advance, [7]
+
+    def cut_off(engine: Cohort, steps: int) -> None:
+        if stops and engine.count >= stops[0]:
+            stops.pop()
+            raise KeyboardInterrupt
+        advance(engine, steps)
+
+    monkeypatch.setattr(Cohort, "advance", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        run_piece(piece, place)
+    (saved,) = (place.out / "unfinished").iterdir()
+    assert (saved / "state.safetensors").exists() and not any(run_piece(piece, dataclasses.replace(place, source="")))
+    steps: list[int] = []
+    monkeypatch.setattr(Cohort, "advance", lambda engine, count: (steps.append(engine.count), advance(engine, count)))
+    again = run_piece(piece, place)
+    assert min(steps) == 7 and not saved.exists()
+    assert [{**row, "seconds": 0} for row in again] == [{**row, "seconds": 0} for row in whole]
 
 
 def test_a_suite_that_is_cut_off_goes_on_with_the_next_attack(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,10 @@ BACKEND = "inductor"
 _WARMUP = 3  # eager steps before capture, so that lazy initialisation and cuDNN's choices are behind us
 
 
+def _first(stacked: Any) -> Any:
+    return pytree.tree_map(lambda tensor: tensor[0], stacked)
+
+
 class Cohort(Engine):
     """Construct with one seed per replica; give each its mask through `state.mask_`."""
 
@@ -68,8 +72,12 @@ class Cohort(Engine):
             state = {name: {**weights[name], **buffers[name]} for name in modules}
             return objective.loss(NetworkSet(modules, state), batch, Stream(seed, step, self.training.dtype))
 
-        shared = 0 if self.data.in_memory else None
-        losses = vmap(one, in_dims=(0, 0, shared, 0))(weights, buffers, batch, seeds)
+        if len(seeds) == 1:  # the same from fewer kernels: vmap would make grouped convolutions and batched products
+            samples = _first(batch) if self.data.in_memory else batch
+            losses = one(_first(weights), _first(buffers), samples, seeds[0]).unsqueeze(0)
+        else:
+            shared = 0 if self.data.in_memory else None
+            losses = vmap(one, in_dims=(0, 0, shared, 0))(weights, buffers, batch, seeds)
         leaves = [view for name in objective.trains for view in weights[name].values()]
         found = iter(torch.autograd.grad(losses.sum(), leaves, materialize_grads=True))
         return losses.detach(), {
@@ -118,8 +126,9 @@ class Cohort(Engine):
         if key not in self.programs:
             from torch.fx.experimental.proxy_tensor import make_fx
 
-            # recording runs the operations, and some change their inputs: so on copies
-            copies = [tensor.clone() for tensor in inputs]
+            # recording runs the operations, and some change their inputs: so on copies, with the same strides, since
+            # what is recorded for a convolution's weights views them
+            copies = [torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device).copy_(t) for t in inputs]
             recorded = make_fx(lambda *tensors: whole(pytree.tree_unflatten(list(tensors), form)))(*copies)
             self.programs[key] = torch.compile(recorded, backend=BACKEND, dynamic=False)
         with torch.no_grad():

@@ -196,8 +196,11 @@ def _draw(rows: Sequence[Mapping[str, Any]], audits: Sequence[Row], out: Path) -
         if found := _audits_of(group[0], audits):
             worst = 100 * statistics.fmean(audit["robust"] for audit in found)
             lines.setdefault(name.replace("PGD-40", "whole suite"), []).append((kept, worst))
+    recipes = list(dict.fromkeys(name.rpartition(", ")[0] for name in lines))
     for name, points in lines.items():
-        axis.plot(*zip(*sorted(points)), marker="o", label=name)
+        recipe, _, attack = name.rpartition(", ")
+        colour = pyplot.get_cmap("tab20")(recipes.index(recipe) % 20)
+        axis.plot(*zip(*sorted(points)), "o-" if attack == "PGD-40" else "s--", color=colour, label=name)
     for name, value, parameters in PUBLISHED:
         axis.plot([parameters], [value], "k*", markersize=10)
         axis.annotate(name, (parameters, value), textcoords="offset points", xytext=(-4, -14), ha="right", fontsize=8)

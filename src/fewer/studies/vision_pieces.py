@@ -1,15 +1,18 @@
 """Pieces of the vision studies: one network, one recipe, several densities and seeds; trained, measured and saved.
 
 A piece leaves a folder for each replica (weights, mask, metrics) and is found again, so a study made of many pieces
-may be cut off at any moment, run on several machines and be put together on one without a GPU.
+may be cut off at any moment, run on several machines and be put together on one without a GPU. A training that was cut
+off goes on where it was saved.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import json
 import os
+import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,6 +40,7 @@ from fewer.tasks.vision.task import Settings, Vision
 
 __all__ = ["DENSE", "Piece", "Place", "cured", "gradual", "images", "label", "read_modules", "run_piece", "where"]
 
+SAVE_SECONDS = 20.0
 DENSE = Pruning("magnitude", 0.0, "global", "gradual")
 
 
@@ -80,6 +84,11 @@ class Place:
 
     def folder(self, piece: Piece, pruning: Pruning, seed: int) -> Folder:
         return Folder(self.out / "pieces" / piece.name / f"{label(pruning)}-seed{seed}")
+
+    def unfinished(self, piece: Piece, replicas: Sequence[tuple[Pruning, int]]) -> Folder:
+        """Where the training of a cohort is saved on its way."""
+        names = " ".join(f"{label(pruning)}-seed{seed}" for pruning, seed in replicas)
+        return Folder(self.out / "unfinished" / f"{piece.name}-{hashlib.sha256(names.encode()).hexdigest()[:12]}")
 
     def task(self, network: str, **settings: Any) -> Vision:
         return _task(Settings(**{"network": network, "data": self.source, "validation": 0.0, **settings}))
@@ -186,25 +195,34 @@ def _train(piece: Piece, replicas: Sequence[tuple[Pruning, int]], place: Place) 
     for replica, index in enumerate(able):
         if masks[index] is not None:
             engine.state.mask_(replica, masks[index])  # type: ignore[arg-type]
-    watch = Watch(piece.steps, piece.points, task, limit=min(place.limit or 1000, 1000))
-    log: list[Row] = []
-    events = events_for([replicas[index][0] for index in able], piece.steps)
-    fit(engine, events=[*events, watch], loop=_loop(piece, place.say, log))
+    folder = place.unfinished(piece, replicas)
+    watch = Watch(piece.steps, piece.points, task, folder, limit=min(place.limit or 1000, 1000))
+    events = [*events_for([replicas[index][0] for index in able], piece.steps), watch]
+    with folder.locked():
+        folder.claim({**piece.config(), "device": place.device}, versions())
+        fit(engine, folder, events=events, loop=_loop(piece, place.say))
+        lines = folder.lines()
     for replica, index in enumerate(able):
-        pruning, seed = replicas[index]
-        folder = place.folder(piece, pruning, seed)
         row = {
-            **_named(piece, pruning, seed), **measured(task, engine, replica, limit=place.limit),
-            "losses": [[line["step"], _own(line["loss/net"], replica)] for line in log],
-            "points": watch.rows if replica == 0 else [], "cohort": len(able),
-            "seconds": round(time.monotonic() - start, 1),
+            **_named(piece, *replicas[index]), **measured(task, engine, replica, limit=place.limit),
+            "losses": [[line["step"], _own(line["loss/net"], replica)] for line in lines if "loss/net" in line],
+            "points": [line for line in lines if "loss/net" not in line] if replica == 0 else [],
+            "cohort": len(able), "seconds": round(time.monotonic() - start, 1),  # of this call
         }  # fmt: skip
         row["signs"] = signs(row, task.classes)
-        folder.path.mkdir(parents=True, exist_ok=True)
-        if piece.weights:
-            save_results(engine, replica, folder)
-        _finish(folder, row)
-        place.say(f"{piece.name} {label(pruning)} seed {seed}: clean {row['clean']:.2%}, PGD-40 {row['pgd40']:.2%}")
+        _keep(engine, replica, place.folder(piece, *replicas[index]), row, weights=piece.weights)
+        place.say(
+            f"{piece.name} {label(replicas[index][0])} seed {replicas[index][1]}: "
+            f"clean {row['clean']:.2%}, PGD-40 {row['pgd40']:.2%}"
+        )
+    shutil.rmtree(folder.path, ignore_errors=True)
+
+
+def _keep(engine: Engine, replica: int, folder: Folder, row: Row, *, weights: bool) -> None:
+    folder.path.mkdir(parents=True, exist_ok=True)
+    if weights:
+        save_results(engine, replica, folder)
+    _finish(folder, row)
 
 
 def _engine(task: Vision, piece: Piece, seeds: Sequence[int], device: str) -> Engine:
@@ -234,15 +252,16 @@ def _first_masks(
             yield str(error)
 
 
-def _loop(piece: Piece, say: Say, log: list[Row]) -> Loop:
+def _loop(piece: Piece, say: Say) -> Loop:
+    every = max(1, piece.steps // 50)
+
     def on_log(line: Row) -> None:
-        log.append(line)
         losses = line["loss/net"] if isinstance(line["loss/net"], list) else [line["loss/net"]]
         shown = " ".join("nan" if loss is None else f"{loss:.3f}" for loss in losses)
-        if len(log) % 5 == 0:
+        if line["step"] // every % 5 == 0:
             say(f"{piece.name} step {line['step']}: loss {shown}")
 
-    return Loop(log_every=max(1, piece.steps // 50), on_log=on_log)
+    return Loop(log_every=every, save_seconds=SAVE_SECONDS, on_log=on_log)
 
 
 def _own(losses: Any, replica: int) -> float | None:
