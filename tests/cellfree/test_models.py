@@ -182,6 +182,10 @@ def test_the_surface_is_what_phones_report_and_harm_rises_when_it_is_wrong():
     batch = task.data("test").samples
     low, high = task.bounds
     assert ((task.surface(batch) >= low) & (task.surface(batch) <= high)).all()
+    lossy = small("local", missing=0.5)
+    low, high = lossy.bounds
+    reports = lossy.surface(lossy.data("test").samples)
+    assert (reports == 0).any() and ((reports >= low) & (reports <= high)).all()
     wrong = task.replace(batch, task.surface(batch) + 15.0)
     nets = NetworkSet(engine.modules, training=False)
     with torch.no_grad():

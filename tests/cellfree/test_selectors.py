@@ -7,6 +7,7 @@ import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from fewer.core.errors import UserError
+from fewer.report.maps import map_of
 from fewer.tasks.cellfree.boosting import Boosting
 from fewer.tasks.cellfree.ceiling import Ceiling, ceiling_table, closeness
 from fewer.tasks.cellfree.deployment import Deployment
@@ -126,6 +127,18 @@ def test_closeness_puts_the_ceiling_on_the_same_phones(world, surveys):
     assert 0.3 < rows[0]["share_of_ceiling"] < 1.0
 
 
+def test_the_ceiling_knows_that_reports_are_rounded_and_refuses_old_ones(world, surveys):
+    coarse = World.make(replace(SMALL, quantum_db=8.0))
+    ceiling = Ceiling.of(coarse, places=60_000, measured=5)
+    test = coarse.survey(600, part="test")
+    top = closeness({}, test, ceiling)[-1]["other_average_precision"]
+    exact = closeness({}, test, replace(ceiling, world=world))[-1]["other_average_precision"]
+    assert top > exact + 0.02
+    old = replace(ceiling, world=World.make(replace(SMALL, stale=0.5, stale_m=20.0)))
+    with pytest.raises(UserError, match="stale="):
+        closeness({}, test, old)
+
+
 def test_measuring_next_prefers_what_is_open(world, surveys):
     test = surveys[1]
     ceiling = Ceiling.of(world, places=60_000, measured=5)
@@ -214,6 +227,22 @@ def test_old_reports_are_old_by_metres_wherever_the_origin_lies(tmp_path):
         changes.append(np.abs(survey.rsrp_db - fresh.rsrp_db).mean())
     assert changes[0] == pytest.approx(changes[1], abs=0.5)
     assert changes[0] < 3.0
+
+
+def test_maps_and_moving_phones_are_the_same_wherever_the_origin_lies(tmp_path):
+    pictures, paths = [], []
+    for shift in (0.0, 2.0**19):
+        drive(tmp_path / "log.npz", phones=60, shift=shift)
+        world = World.make(Settings(maps=str(tmp_path / "log.npz"), candidates=3, measured=2))
+        survey = world.survey(1000, part="train")
+        selection = Nearest(2).fit(world, survey=survey).select(int(survey.master[0]), survey.rsrp_db[0])
+        pictures.append(map_of(world, survey.phones[0], selection))
+        paths.append(trace(world.deployment, phones=3, steps=20, step_m=30.0) - shift)
+        corner, side = np.array(world.deployment.corner_m), world.deployment.side_m
+        for places in (survey.phones, world.deployment.access_points, world.deployment.grid(5)):
+            assert (places >= corner).all() and (places <= corner + side).all()
+    assert pictures[0] == pictures[1]
+    assert np.allclose(paths[0], paths[1], atol=1e-6) and (paths[0] < 201).all()
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,16 @@ def test_training_speaks_on_stderr_and_answers_on_stdout(tmp_path: Path, capsys:
     assert "accuracy" in said.out and "3/3" in said.err and "loss/net" in said.err
 
 
+def test_attacks_named_one_by_one_are_the_same_as_with_a_plus_between(run: Path, capsys: Lines) -> None:
+    found = []
+    capsys.readouterr()
+    for words in (["--attack", "fgsm:0.1+pgd:0.1,steps=2"], ["--attack", "fgsm:0.1", "--attack", "pgd:0.1,steps=2"]):
+        assert main(["evaluate", str(run), *words, "--limit", "20", "--json"]) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert found[0] == found[1]
+    assert all(any(kind in name.lower() for name in found[0]) for kind in ("fgsm", "pgd"))
+
+
 def test_evaluating_gives_the_figures_that_training_printed(run: Path, capsys: Lines) -> None:
     capsys.readouterr()
     assert main(["evaluate", str(run), "--json"]) == 0

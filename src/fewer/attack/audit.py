@@ -191,8 +191,9 @@ class _Images:
             surface, labels = attackable.surface(batch), classifier.labels(batch)
             low, high = (bound.to(surface) for bound in attackable.bounds)
             if not bool(((surface >= low) & (surface <= high)).all()):
-                found = f"images from {float(surface.min()):g} to {float(surface.max()):g}"
-                raise UserError(found, "images inside the task's bounds", "scale them; normalise inside the network")
+                found = f"inputs from {float(surface.min()):g} to {float(surface.max()):g}"
+                inside = f"inputs inside the task's bounds, {float(low.min()):g} to {float(high.max()):g}"
+                raise UserError(found, inside, "scale them; normalise inside the network")
             if index[0] == 0:
                 classes = self.scores(self.nets, batch, noise)[0].shape[1]
             if not bool(((labels >= 0) & (labels < classes)).all()):

@@ -10,7 +10,10 @@ from fewer.cli.changed import add_changes
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
     parser.add_argument("run", nargs="+", help="finished run folders")
-    parser.add_argument("--attack", metavar="NAME:BUDGET", help="such as fgsm:0.3, pgd:0.3,steps=40 or suite:0.3")
+    parser.add_argument(
+        "--attack", action="append", metavar="NAME:BUDGET",
+        help="such as fgsm:0.3, pgd:0.3,steps=40 or suite:0.3; repeatable, or several with + between",
+    )  # fmt: skip
     parser.add_argument("--split", default="test", help="train, validation or test")
     parser.add_argument("--limit", type=int, help="attack only the first so many samples")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
@@ -49,4 +52,5 @@ def figures_of(run, arguments: argparse.Namespace) -> dict[str, float]:  # type:
         return evaluate(run.task, predictor(run.task, modules, seed), arguments.split)
     from fewer.attack.figures import under_attack
 
-    return under_attack(run.task, modules, arguments.attack, split=arguments.split, limit=arguments.limit, seed=seed)
+    attacks = "+".join(arguments.attack)
+    return under_attack(run.task, modules, attacks, split=arguments.split, limit=arguments.limit, seed=seed)

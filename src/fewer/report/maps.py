@@ -28,9 +28,13 @@ def map_of(world: World, phone: Floats, selection: Selection) -> str:
     """One phone: lines to the chosen access points, rings around those that should serve, darker where the master
     is heard better."""
     deployment = world.deployment
-    side, points = deployment.side_m, deployment.access_points
-    place = _SIDE * np.stack([points[:, 0], side - points[:, 1]], axis=1) / side  # north is up
-    here = _SIDE * np.array([phone[0], side - phone[1]]) / side
+    side, corner = deployment.side_m, np.array(deployment.corner_m)
+
+    def drawn(places: Floats) -> Floats:
+        inside = (places - corner) / side
+        return _SIDE * np.stack([inside[..., 0], 1 - inside[..., 1]], axis=-1)  # north is up
+
+    place, here = drawn(deployment.access_points), drawn(np.asarray(phone, dtype=np.float64))
     candidates, chosen = selection.candidates[0], selection.access_points()
     gain = deployment.gain_db(np.asarray(phone, dtype=np.float64)[None])[0]
     true = np.flatnonzero(gain.max() - gain < world.settings.threshold_db)
@@ -58,10 +62,8 @@ def _dot(place: Floats, radius: float, kind: str) -> str:
 
 def _heard(world: World, master: int) -> str:
     """How strongly the master is heard everywhere, as a pale picture under the map."""
-    side = world.deployment.side_m
-    centres = (np.arange(_PIXELS) + 0.5) * side / _PIXELS
-    grid = np.stack(np.meshgrid(centres, centres[::-1]), axis=-1).reshape(-1, 2)
-    gain = world.deployment.gain_to(grid, np.full((len(grid), 1), master)).reshape(_PIXELS, _PIXELS)
+    grid = world.deployment.grid(_PIXELS)
+    gain = world.deployment.gain_to(grid, np.full((len(grid), 1), master)).reshape(_PIXELS, _PIXELS)[::-1]
     low, high = np.quantile(gain, 0.05), gain.max()
     level = np.clip((gain - low) / max(high - low, 1e-9), 0, 1)
     picture = png(np.round(255 * (1 - level)).astype(np.uint8))

@@ -208,17 +208,17 @@ class CellFreeService(Service):
         """What the page draws before anything is clicked."""
         model = self.model(name)
         world = self._known(model)
-        side, points = world.deployment.side_m, world.deployment.access_points
-        centres = (np.arange(_PIXELS) + 0.5) * side / _PIXELS
-        grid = np.stack(np.meshgrid(centres, centres), axis=-1).reshape(-1, 2)  # rows go with y
-        strength = world.deployment.audible(grid)[1].max(axis=1).reshape(_PIXELS, _PIXELS)
+        deployment = world.deployment
+        # rows go with y
+        strength = deployment.audible(deployment.grid(_PIXELS))[1].max(axis=1).reshape(_PIXELS, _PIXELS)
         return {
             "model": model.name,
-            "side_m": float(side),
+            "side_m": float(deployment.side_m),
+            "corner_m": list(deployment.corner_m),
             "threshold_db": float(world.settings.threshold_db),
             "measured": int(world.settings.measured),
             "candidates": int(world.settings.candidates),
-            "access_points": np.round(points, 2).tolist(),
+            "access_points": np.round(deployment.access_points, 2).tolist(),
             "strength_db": np.round(strength).astype(int).tolist(),
         }
 
@@ -226,11 +226,13 @@ class CellFreeService(Service):
         """A phone at a place: reports, choice, truth."""
         model = self.model(place.model)
         world = self._known(model)
-        side = world.deployment.side_m
-        if not (0 <= place.x_m <= side and 0 <= place.y_m <= side):
-            raise Refusal(422, f"a place at {place.x_m:g} m, {place.y_m:g} m; expected 0 to {side:g} m")
+        (west, south), side = world.deployment.corner_m, world.deployment.side_m
+        if not (0 <= place.x_m - west <= side and 0 <= place.y_m - south <= side):
+            area = f"{west:g} to {west + side:g} m and {south:g} to {south + side:g} m"
+            raise Refusal(422, f"a place at {place.x_m:g} m, {place.y_m:g} m; expected {area}")
         where = np.array([[place.x_m, place.y_m]])
-        survey = world.survey_at(where, np.random.default_rng(round(place.x_m * 1e3) + round(place.y_m * 1e3)))
+        seed = (round(place.x_m * 1e3) + round(place.y_m * 1e3)) % 2**63  # the same place reports the same again
+        survey = world.survey_at(where, np.random.default_rng(seed))
         arrays = self._phones(model, survey.master.astype(np.int64), np.where(survey.reported, survey.rsrp_db, np.nan))
         master = int(survey.master[0])
         near, gain = world.deployment.audible(where)

@@ -25,7 +25,10 @@ function prepare() {
   context.putImageData(image, 0, 0);
 }
 
-const at = ([x, y]) => [x / area.side_m * map.width, (1 - y / area.side_m) * map.height];
+// the area begins at area.corner_m, and y points up
+const share = (value, axis) => (value - area.corner_m[axis]) / area.side_m;
+const metres = (part, axis) => area.corner_m[axis] + part * area.side_m;
+const at = ([x, y]) => [share(x, 0) * map.width, (1 - share(y, 1)) * map.height];
 
 function circle(context, place, radius, { fill, stroke, width = 2 }) {
   context.beginPath();
@@ -117,8 +120,8 @@ function show(answer) {
 const put = newest((place) => ask("/v1/cellfree/place", { ...place, model: byId("model").value || null }), show);
 
 function move(x, y) {
-  const within = (value) => Math.min(Math.max(value, 0), area.side_m);
-  phone = { x_m: within(x), y_m: within(y) };
+  const within = (value, axis) => Math.min(Math.max(value, metres(0, axis)), metres(1, axis));
+  phone = { x_m: within(x, 0), y_m: within(y, 1) };
   map.dataset.x = Math.round(phone.x_m);
   map.dataset.y = Math.round(phone.y_m);
   draw();
@@ -128,7 +131,7 @@ function move(x, y) {
 function pointed(event) {
   if (!area || (event.type === "pointermove" && !event.buttons)) return;
   const box = map.getBoundingClientRect();
-  move((event.clientX - box.left) / box.width * area.side_m, (1 - (event.clientY - box.top) / box.height) * area.side_m);
+  move(metres((event.clientX - box.left) / box.width, 0), metres(1 - (event.clientY - box.top) / box.height, 1));
 }
 
 map.addEventListener("pointerdown", (event) => { map.setPointerCapture(event.pointerId); pointed(event); });
@@ -148,7 +151,7 @@ async function load() {
     + "The bluer, the stronger the strongest signal.";
   found = undefined;
   prepare();
-  move(area.side_m / 2, area.side_m / 2);
+  move(metres(0.5, 0), metres(0.5, 1));
 }
 
 async function start() {

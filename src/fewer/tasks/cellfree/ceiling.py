@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -119,9 +120,12 @@ def closeness(
 ) -> list[dict[str, float | str]]:
     """Each selector's figure and its share of the ceiling's, on the same phones with the same reports."""
     settings = ceiling.world.settings
+    if settings.stale:
+        raise UserError(f"stale={settings.stale:g}", "stale=0", "the ceiling knows reports from where the phone is")
     pad = ceiling.particles.signal_db.shape[1] - survey.rsrp_db.shape[1]
     rsrp, reported = (np.pad(part, ((0, 0), (0, pad))) for part in (survey.rsrp_db, survey.reported))
-    best = ceiling.scores(survey.master, rsrp, reported, error_db=settings.error_db)
+    error = math.hypot(settings.error_db, settings.quantum_db / math.sqrt(12))  # rounding is an error too
+    best = ceiling.scores(survey.master, rsrp, reported, error_db=error)
     top = figures(best, survey, settings.threshold_db)
     rows: list[dict[str, float | str]] = []
     for label, selector in selectors.items():

@@ -91,6 +91,7 @@ class Deployment:
     wrap: bool = False
     seed: int = 0
     silent_db: float = -math.inf  # a gain below it was not heard: no report arrives
+    corner_m: tuple[float, float] = (0.0, 0.0)  # where the area begins; a user's own coordinates may begin anywhere
     _tree: cKDTree = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -128,6 +129,12 @@ class Deployment:
     def spacing_m(self) -> float:
         """Side of the square that one access point has to itself."""
         return self.side_m / math.sqrt(len(self))
+
+    def grid(self, pixels: int) -> Floats:
+        """(pixels * pixels, 2) centres of a grid over the area, row by row from the south."""
+        centres = (np.arange(pixels) + 0.5) * self.side_m / pixels
+        places = np.stack(np.meshgrid(centres, centres), axis=-1).reshape(-1, 2) + np.array(self.corner_m)
+        return np.asarray(places)
 
     def gain_db(self, phones: Floats) -> Floats:
         """(phones, L) large-scale gains: path loss and shadowing."""

@@ -88,14 +88,18 @@ def read_deployment(settings: Settings) -> Deployment:
     if "phones" in arrays:
         signals = _logged(arrays, len(positions), path.name)
         radio = _drive(arrays["phones"], signals, path.name)
-        extent = np.ptp(arrays["phones"], axis=0)
+        ends = arrays["phones"]
     else:
         signals = _maps(arrays, len(positions), path.name)
         lookup = MapShadows(_filled(signals).astype(np.float32), _pixel(arrays, path.name))
-        radio, extent = MapRadio(lookup), np.array(lookup.maps.shape[1:]) * lookup.pixel_m
-    side = float(max(*extent, *np.ptp(positions, axis=0), 1.0))
+        radio, ends = MapRadio(lookup), np.array([[0, 0], lookup.maps.shape[:0:-1]]) * lookup.pixel_m
+    area = np.concatenate([ends, positions])
+    corner, side = area.min(axis=0), float(max(*np.ptp(area, axis=0), 1.0))
     silent = float(np.nanmin(signals)) - _UNHEARD_DB / 2
-    return Deployment(positions, settings.height_m, side, radio, seed=settings.deployment_seed, silent_db=silent)
+    return Deployment(
+        positions, settings.height_m, side, radio, seed=settings.deployment_seed, silent_db=silent,
+        corner_m=(float(corner[0]), float(corner[1])),
+    )  # fmt: skip
 
 
 def _filled(signals: Floats) -> Floats:

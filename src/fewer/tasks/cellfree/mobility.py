@@ -18,8 +18,8 @@ def trace(deployment: Deployment, *, phones: int, steps: int, step_m: float, see
     """(steps, phones, 2): random waypoints at constant speed, inside the area."""
     if phones < 1 or steps < 1 or not step_m > 0:
         raise UserError(f"{phones} phones, {steps} steps of {step_m} m", "at least one of each and a positive length")
-    random, side = generator(seed, "mobility"), deployment.side_m
-    place, target = random.uniform(0, side, (2, phones, 2))
+    random, side, corner = generator(seed, "mobility"), deployment.side_m, np.array(deployment.corner_m)
+    place, target = corner + random.uniform(0, side, (2, phones, 2))
     path = np.empty((steps, phones, 2))
     for step in range(steps):
         path[step] = place
@@ -27,7 +27,7 @@ def trace(deployment: Deployment, *, phones: int, steps: int, step_m: float, see
         distance = np.linalg.norm(away, axis=1, keepdims=True)
         there = distance[:, 0] <= step_m
         place = np.where(there[:, None], target, place + away * (step_m / np.maximum(distance, 1e-9)))
-        target = np.where(there[:, None], random.uniform(0, side, (phones, 2)), target)
+        target = np.where(there[:, None], corner + random.uniform(0, side, (phones, 2)), target)
     return path
 
 

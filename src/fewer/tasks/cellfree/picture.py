@@ -23,17 +23,17 @@ def draw(path: str | Path, world: World, phone: Floats, selection: Selection, *,
         raise UserError(
             f"a phone of shape {phone.shape} and {len(selection)} selections", "one phone and its selection"
         )
-    deployment, side = world.deployment, world.deployment.side_m
+    deployment = world.deployment
+    (west, south), side = deployment.corner_m, deployment.side_m
     master = int(selection.candidates[0, 0])
     points = deployment.access_points
-    centres = (np.arange(pixels) + 0.5) * side / pixels
-    grid = np.stack(np.meshgrid(centres, centres), axis=-1).reshape(-1, 2)
+    grid = deployment.grid(pixels)
     heard = deployment.gain_to(grid, np.full((len(grid), 1), master)).reshape(pixels, pixels)
     gain = deployment.gain_db(phone[None])[0]
     near, true = points[selection.candidates[0]], points[gain.max() - gain < world.settings.threshold_db]
     figure = Figure(figsize=(6.4, 5.4), layout="constrained")
     axes = figure.subplots()
-    shown = axes.imshow(heard, origin="lower", extent=(0, side, 0, side), cmap="Greys", alpha=0.6)
+    shown = axes.imshow(heard, origin="lower", extent=(west, west + side, south, south + side), cmap="Greys", alpha=0.6)
     figure.colorbar(shown, label="signal of the master in dB", shrink=0.8)
     axes.scatter(points[:, 0], points[:, 1], s=14, color="#888888", label="access points")
     axes.scatter(near[:, 0], near[:, 1], s=30, facecolors="none", edgecolors="#d08030", label="candidates")
@@ -42,6 +42,6 @@ def draw(path: str | Path, world: World, phone: Floats, selection: Selection, *,
         axes.plot(*np.stack([phone, points[chosen]]).T, color="#2060a0", linewidth=1.6)
     axes.scatter(points[master, 0], points[master, 1], s=60, marker="^", color="#2060a0", label="master", zorder=3)
     axes.scatter(phone[0], phone[1], s=80, marker="*", color="#c03030", label="phone", zorder=3)
-    axes.set(xlim=(0, side), ylim=(0, side), xlabel="m", ylabel="m")
+    axes.set(xlim=(west, west + side), ylim=(south, south + side), xlabel="m", ylabel="m")
     axes.legend(loc="upper right", fontsize=7)
     figure.savefig(path, dpi=130)

@@ -59,10 +59,13 @@ class CellFree(Task[Phones]):
         counts = self.settings.train_phones, self.settings.validation_phones, self.settings.test_phones
         self._counts = dict(zip(("train", "validation", "test"), counts))
         self._surveys: dict[str, Survey] = {} if survey is None else {"train": survey}
-        train = self.survey("train").rsrp_db[:, 0]
-        self.standard = float(train.mean()), max(float(train.std()), 1e-3)  # dB, of the master's signal
+        train = self.survey("train")
+        strongest, heard = train.rsrp_db[:, 0], train.rsrp_db[train.reported]
+        self.standard = float(strongest.mean()), max(float(strongest.std()), 1e-3)  # dB, of the master's signal
         margin = 10.0 * self.standard[1]
-        self.bounds = (torch.tensor(float(train.min()) - margin), torch.tensor(float(train.max()) + margin))
+        # what was not reported stands as 0 dB, which is inside too
+        low, high = min(float(heard.min()), 0.0) - margin, max(float(heard.max()), 0.0) + margin
+        self.bounds = torch.tensor(low), torch.tensor(high)
         self.constants: Mapping[str, Tensor] = self._constants()
 
     def _constants(self) -> dict[str, Tensor]:
