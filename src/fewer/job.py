@@ -24,6 +24,7 @@ from fewer.core.engine import Engine, Training
 from fewer.core.errors import UserError
 from fewer.core.evaluate import evaluate, evaluate_cohort, predictor
 from fewer.core.folder import Folder
+from fewer.core.named import check_unchanged, named_files
 from fewer.core.optimizer import Optimizer
 from fewer.core.plain import Plain
 from fewer.core.registry import make
@@ -78,6 +79,10 @@ class Job:
         """As JSON holds it, with what the bits depend on beside the settings."""
         return {**dataclasses.asdict(self), "threads": torch.get_num_threads()}
 
+    def made_with(self) -> dict[str, Any]:
+        """Versions, and what is now in the files that the settings name."""
+        return {**versions(), "files": named_files(self.settings)}
+
     def make_task(self) -> Task[Any]:
         """The task, hardened if so asked."""
         task = make(self.task, self.settings)
@@ -91,10 +96,11 @@ class Job:
         """Train into `out` (or go on there, or just read the result if it is finished); figures of each seed."""
         folder = Folder(out)
         with folder.locked():
-            fresh = folder.claim(self.config(), versions())
+            if not (fresh := folder.claim(self.config(), self.made_with())):
+                check_unchanged(_files(folder), self.settings, cure="choose another --out")
             if folder.finished:
                 _tidy(folder)  # a kill may have come just before this
-                found = folder.read_json("metrics.json")
+                found = folder.figures()
                 return list(found["replicas"]) if "replicas" in found else [found]
             try:
                 return self._into(folder, loop)
@@ -202,7 +208,10 @@ class Job:
         for replica, seed in enumerate(self.seeds):
             part = Folder(folder.path / f"seed-{seed}")
             part.path.mkdir(exist_ok=True)
-            part.write_json("config.json", {**self.config(), "seeds": [seed], "cohort": list(self.seeds)})
+            made = folder.read_json("config.json")["versions"]
+            part.write_json(
+                "config.json", {**self.config(), "seeds": [seed], "cohort": list(self.seeds), "versions": made}
+            )
             save_results(engine, replica, part)
             part.write_json("metrics.json", figures[replica])
         folder.write_json("metrics.json", {"replicas": figures})
@@ -244,6 +253,7 @@ def load(path: str | Path, changes: Sequence[str] = ()) -> Trained:
         raise UserError(f"{path} is not finished", "a finished run", "run the same `fewer train` again to go on")
     if len(job.seeds) > 1:
         raise UserError(f"{path} holds {len(job.seeds)} replicas", "one run", f"name one of {path}/seed-*")
+    check_unchanged(_files(folder), job.settings, changes)
     task = make(job.task, (*job.settings, *changes))
     modules = fresh_modules(task, job.seeds[0])
     tensors = folder.read_tensors("weights.safetensors")
@@ -252,7 +262,7 @@ def load(path: str | Path, changes: Sequence[str] = ()) -> Trained:
         state = {key.removeprefix(prefix): t for key, t in tensors.items() if key.startswith(prefix)}
         fill_(module, state)
         module.train(False)
-    return Trained(folder.path, job, task, modules, _read_mask(path), folder.read_json("metrics.json"))
+    return Trained(folder.path, job, task, modules, _read_mask(path), folder.figures())
 
 
 def job_from(config: Mapping[str, Any]) -> Job:
@@ -276,6 +286,10 @@ def job_from(config: Mapping[str, Any]) -> Job:
         raise
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"a config.json without {error}", "what `fewer train` wrote", "train anew") from None
+
+
+def _files(folder: Folder) -> dict[str, str]:
+    return dict(folder.read_json("config.json").get("versions", {}).get("files", {}))
 
 
 def _read_mask(path: str | Path) -> dict[str, dict[str, Tensor]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -297,3 +298,13 @@ def test_norms_and_passing_buffers_are_saved_and_loaded(tmp_path: Path) -> None:
     assert int(run.modules["net"].get_buffer("norm.num_batches_tracked")) == 3
     assert run.modules["net"].get_buffer("scratch").tolist() == [3.0, 3.0]
     assert run.figures == figures
+
+
+def test_a_figure_that_could_not_be_computed_is_null_in_the_file_and_nan_again(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write_json("metrics.json", {"accuracy": 0.5, "precision": float("nan"), "replicas": [{"loss": math.inf}]})
+    assert json.loads((tmp_path / "metrics.json").read_text()) == {
+        "accuracy": 0.5, "precision": None, "replicas": [{"loss": None}],
+    }  # fmt: skip
+    found = folder.figures()
+    assert found["accuracy"] == 0.5 and math.isnan(found["precision"]) and math.isnan(found["replicas"][0]["loss"])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from fewer.core.whole import finite
 
 __all__ = ["figures", "progress", "say"]
 
@@ -15,18 +16,9 @@ __all__ = ["figures", "progress", "say"]
 def say(content: Any, as_json: bool) -> None:
     """A dict as JSON, or as aligned lines."""
     if as_json:
-        print(json.dumps(_finite(content), allow_nan=False))
+        print(json.dumps(finite(content), allow_nan=False))
     else:
         print(content if isinstance(content, str) else figures(content))
-
-
-def _finite(content: Any) -> Any:
-    """The same with null for what JSON has no number for."""
-    if isinstance(content, dict):
-        return {key: _finite(value) for key, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [_finite(value) for value in content]
-    return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
 def figures(found: dict[str, Any]) -> str:

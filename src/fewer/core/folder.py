@@ -22,7 +22,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from fewer.core.errors import UserError
-from fewer.core.whole import refusal, write_whole
+from fewer.core.whole import finite, refusal, write_whole
 
 __all__ = ["Folder"]
 
@@ -102,7 +102,11 @@ class Folder:
             raise UserError(f"{path} cannot be read ({error})", "the JSON that training wrote", "train anew") from None
 
     def write_json(self, name: str, content: Any) -> None:
-        write_whole(self.path / name, (json.dumps(content, indent=1, sort_keys=False) + "\n").encode())
+        write_whole(self.path / name, (json.dumps(finite(content), indent=1, allow_nan=False) + "\n").encode())
+
+    def figures(self) -> Any:
+        """metrics.json; a figure that could not be computed, null there, is NaN again."""
+        return _numbers(self.read_json("metrics.json"))
 
     def read_tensors(self, name: str) -> dict[str, torch.Tensor]:
         path = self.path / name
@@ -143,6 +147,14 @@ class Folder:
 
     def remove(self, name: str) -> None:
         (self.path / name).unlink(missing_ok=True)
+
+
+def _numbers(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {key: _numbers(value) for key, value in content.items()}
+    if isinstance(content, list):
+        return [_numbers(value) for value in content]
+    return float("nan") if content is None else content
 
 
 def _differences(found: Any, wanted: Any, path: str = "") -> list[str]:

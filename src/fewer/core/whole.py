@@ -1,14 +1,25 @@
-"""Files that are whole or absent, never half written; needs nothing but the standard library."""
+"""Files that are whole or absent, never half written, and JSON that everybody can read; standard library alone."""
 
 from __future__ import annotations
 
 import errno
+import math
 import os
 from pathlib import Path
+from typing import Any
 
 from fewer.core.errors import UserError
 
-__all__ = ["refusal", "write_whole"]
+__all__ = ["finite", "refusal", "write_whole"]
+
+
+def finite(content: Any) -> Any:
+    """The same with null for what JSON has no number for."""
+    if isinstance(content, dict):
+        return {key: finite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [finite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:

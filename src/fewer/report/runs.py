@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from fewer.core.folder import Folder
@@ -64,14 +63,8 @@ def _reading() -> list[str]:
 
 
 def _origin(run: Trained) -> list[Any]:
-    config = Folder(run.path).read_json("config.json")
-    versions = config.get("versions") or _parent_versions(run.path)
+    versions = Folder(run.path).read_json("config.json").get("versions", {})
     commit = str(versions.get("commit", ""))[:10]
     # numbers that are names: no separators
     return [run_name(run), str(run.path), str(run.job.seeds[0]), versions.get("torch", ""), versions.get("fewer", ""),
             commit]  # fmt: skip
-
-
-def _parent_versions(path: Path) -> dict[str, Any]:
-    parent = Folder(path.parent)
-    return dict(parent.read_json("config.json").get("versions", {})) if (path.parent / "config.json").exists() else {}

@@ -12,7 +12,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from fewer.core.folder import Folder
-from fewer.core.whole import write_whole
+from fewer.core.whole import finite, write_whole
 from fewer.sweep.failure import Failure
 from fewer.sweep.point import Point
 
@@ -75,7 +74,7 @@ class Results:
         folder = self.folder(point.name)
         if folder.finished:
             figures = folder.read_json("metrics.json")
-            row |= {"status": "done", "figures": {name: _finite(value) for name, value in figures.items()}}
+            row |= {"status": "done", "figures": finite(figures)}
         elif (failure := self.failure(point.name)) is not None:
             row |= {"status": "failed", "why": f"{failure.kind}: {failure.why}"}
         return row
@@ -86,10 +85,6 @@ class Results:
         write_whole(self.out / "table.json", (json.dumps(rows, indent=1, allow_nan=False) + "\n").encode())
         write_whole(self.out / "table.csv", _csv(rows).encode())
         return rows
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:

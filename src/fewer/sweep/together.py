@@ -18,7 +18,7 @@ from fewer.core.evaluate import evaluate_cohort
 from fewer.core.folder import Folder
 from fewer.core.task import Task
 from fewer.core.train import Loop, fit, not_finite, save_results
-from fewer.job import Job, versions
+from fewer.job import Job
 from fewer.prune.pruning import prune_
 from fewer.prune.schedule import events_for
 from fewer.sweep.failure import Failure, failure_of
@@ -69,7 +69,9 @@ def run_together(jobs: Mapping[str, Job], folder: Folder, points: Path, loop: Lo
     The folder can go once somebody has noted what is returned: until then a kill costs no training.
     """
     with folder.locked():
-        folder.claim({"points": {name: job.config() for name, job in jobs.items()}}, versions())
+        # all of one cohort have the same settings, and so the same files
+        made = next(iter(jobs.values())).made_with()
+        folder.claim({"points": {name: job.config() for name, job in jobs.items()}}, made)
         engine = _engine(list(jobs.values()))
         dead = _begin_(engine, list(jobs.values()), folder)
         if len(dead) < len(jobs):
@@ -142,13 +144,13 @@ def _diverged(engine: Rates, dead: Mapping[int, Failure]) -> dict[int, Failure]:
 
 def _write(engine: Rates, jobs: Mapping[str, Job], dead: Mapping[int, Failure], folder: Folder, points: Path) -> None:
     figures = evaluate_cohort(engine.task, engine.state)
-    lines = folder.lines()
+    lines, made = folder.lines(), folder.read_json("config.json")["versions"]
     for replica, (name, job) in enumerate(jobs.items()):
         part = Folder(points / name)
         if replica in dead or part.finished:
             continue
         part.path.mkdir(parents=True, exist_ok=True)
-        part.write_json("config.json", {**job.config(), "cohort": list(jobs), "versions": versions()})
+        part.write_json("config.json", {**job.config(), "cohort": list(jobs), "versions": made})
         own = [{key: value[replica] if isinstance(value, list) else value for key, value in line.items()}
                for line in lines]  # fmt: skip
         with open(part.path / "metrics.jsonl", "w") as file:
