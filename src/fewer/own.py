@@ -12,27 +12,21 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Generator, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from fewer.core.blame import called
 from fewer.core.data import TensorData, batches
 from fewer.core.errors import UserError
 from fewer.core.task import Nets, Noise, Objective, Task
+from fewer.own_data import Samples, class_labels, quantities, read, tried
 
 __all__ = ["Classification", "Own", "Regression", "Samples"]
 
 _PER_BATCH = 500
-_EVERY = 10  # where there is no loader `validation`, every tenth training sample is held out
-
-
-class Samples(NamedTuple):
-    """A batch."""
-
-    x: Tensor  # (batch, ...)
-    y: Tensor  # (batch,) integer for classes, (batch, ...) floating for quantities
 
 
 class Own(Task[Samples]):
@@ -54,6 +48,13 @@ class Own(Task[Samples]):
     def harm(self, nets: Nets, batch: Samples, noise: Noise) -> Tensor:
         """(batch,): the loss of each sample, descended in training and increased by attacks."""
 
+    def _targets(self, split: str, y: Tensor) -> Tensor:
+        """As losses take them, or a refusal."""
+        return y
+
+    def _check(self, splits: Mapping[str, TensorData[Samples]], answer: Tensor) -> None:
+        """Refuse targets that do not belong to what the network answers."""
+
     def networks(self) -> dict[str, nn.Module]:
         return {"net": self.model()}
 
@@ -62,7 +63,10 @@ class Own(Task[Samples]):
 
     def data(self, split: str) -> TensorData[Samples]:
         if not hasattr(self, "_splits"):
-            self._splits = _read(self.loaders())
+            name = type(self).__name__
+            splits = read(called(self.loaders, f"{name}.loaders", "a dict of loaders"), self._targets)
+            self._check(splits, tried(self.model, splits["train"].samples.x, name))
+            self._splits = splits
         if split not in self._splits:
             raise UserError(f"split {split!r}", f"one of {', '.join(self._splits)}", "name it in `loaders`")
         return self._splits[split]
@@ -73,8 +77,10 @@ class Own(Task[Samples]):
     @property
     def bounds(self) -> tuple[Tensor, Tensor]:
         """What inputs may be at all."""
-        x = self.data("train").samples.x
-        low, high = (x.amin() if self.low is None else self.low), (x.amax() if self.high is None else self.high)
+        self.data("train")
+        inputs = [data.samples.x for data in self._splits.values()]
+        low = min(x.amin() for x in inputs) if self.low is None else self.low
+        high = max(x.amax() for x in inputs) if self.high is None else self.high
         return torch.as_tensor(low), torch.as_tensor(high)
 
     def surface(self, batch: Samples) -> Tensor:
@@ -89,8 +95,23 @@ class Own(Task[Samples]):
 class Classification(Own):
     """Scores of classes from the network, integer labels from the loaders. Predictions are log-probabilities."""
 
+    def _targets(self, split: str, y: Tensor) -> Tensor:
+        return class_labels(split, y)
+
+    def _check(self, splits: Mapping[str, TensorData[Samples]], answer: Tensor) -> None:
+        if answer.ndim != 2:
+            raise UserError(f"a network that answers shape {tuple(answer.shape)}", "(batch, classes)")
+        classes = answer.shape[1]
+        for split, data in splits.items():
+            low, high = int(data.samples.y.min()), int(data.samples.y.max())
+            if low < 0 or high >= classes:
+                raise UserError(
+                    f"{split} labels from {low} to {high}", f"0 to {classes - 1}: the network answers {classes} scores",
+                    "number classes from 0, and let the network have one score for each",
+                )  # fmt: skip
+
     def harm(self, nets: Nets, batch: Samples, noise: Noise) -> Tensor:
-        return functional.cross_entropy(nets.net(batch.x), batch.y, reduction="none")
+        return -functional.log_softmax(nets.net(batch.x), -1).gather(1, batch.y[:, None])[:, 0]
 
     def logits(self, nets: Nets, inputs: Tensor, noise: Noise) -> Tensor:
         """(batch, classes)."""
@@ -119,11 +140,23 @@ class Classification(Own):
 
 
 class Regression(Own):
-    """Quantities from the network, of the targets' shape; squared error. Predictions are the quantities."""
+    """Quantities from the network, as many a sample as the targets have; squared error."""
+
+    def _targets(self, split: str, y: Tensor) -> Tensor:
+        return quantities(split, y)
+
+    def _check(self, splits: Mapping[str, TensorData[Samples]], answer: Tensor) -> None:
+        asked = [tuple(data.samples.y.shape[1:]) for data in splits.values()]
+        if len(set(asked)) > 1 or answer[0].numel() != splits["train"].samples.y[0].numel():
+            shapes = " and ".join(str(shape) for shape in dict.fromkeys(asked))
+            raise UserError(
+                f"a network that answers {tuple(answer.shape[1:])} to targets of shape {shapes} a sample",
+                "as many quantities as targets",
+            )
 
     def harm(self, nets: Nets, batch: Samples, noise: Noise) -> Tensor:
-        error: Tensor = nets.net(batch.x) - batch.y
-        return error.square().flatten(1).sum(1)
+        error: Tensor = nets.net(batch.x).reshape(batch.y.shape) - batch.y
+        return error.square().reshape(error.shape[0], -1).sum(1)
 
     def predict(self, nets: Nets, inputs: Tensor, noise: Noise) -> Tensor:
         return nets.net(inputs)  # type: ignore[no-any-return]
@@ -134,30 +167,5 @@ class Regression(Own):
         spread = data.samples.y.double().sub(data.samples.y.double().mean(0)).square().sum()
         for index in batches(data, _PER_BATCH):
             batch = data.take(index)
-            error += float(((yield batch).to(batch.y) - batch.y).double().square().sum())
+            error += float(((yield batch).to(batch.y).reshape(batch.y.shape) - batch.y).double().square().sum())
         return {"r2": 1 - error / max(float(spread), 1e-12), "mean_squared_error": error / data.samples.y.numel()}
-
-
-def _read(loaders: Mapping[str, Iterable[Any]]) -> dict[str, TensorData[Samples]]:
-    """Every split in memory; a loader that shuffles does so in the same way each time."""
-    if missing := {"train", "test"} - set(loaders):
-        raise UserError(f"loaders {', '.join(loaders) or 'none'}", "train and test", f"add {min(missing)}")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        found = {split: _gathered(split, loader) for split, loader in loaders.items()}
-    if "validation" not in found:
-        samples = found["train"]
-        held = torch.arange(len(samples.x)) % _EVERY == _EVERY - 1
-        found["validation"] = Samples(*(leaf[held] for leaf in samples))
-        found["train"] = Samples(*(leaf[~held] for leaf in samples))
-    return {split: TensorData(samples) for split, samples in found.items()}
-
-
-def _gathered(split: str, loader: Iterable[Any]) -> Samples:
-    parts = list(loader)
-    for part in parts:
-        if not isinstance(part, tuple | list) or len(part) != 2 or not all(isinstance(leaf, Tensor) for leaf in part):
-            raise UserError(f"a {split} loader that yields {type(part).__name__}", "pairs (inputs, targets) of tensors")
-    if not parts:
-        raise UserError(f"a {split} loader that yields nothing", "at least one batch")
-    return Samples(torch.cat([x for x, _ in parts]), torch.cat([y for _, y in parts]))

@@ -44,6 +44,8 @@ def pack_run(run: Trained, path: str | Path, values: str = "float32") -> int:
         "task": run.job.task, "settings": list(run.job.settings), "figures": run.figures,
         "prune": dataclasses.asdict(run.job.prune) if run.job.prune else None, "harden": run.job.harden,
     }  # fmt: skip
+    if values != "float32":
+        settings["figures_of"] = "the run, before its values were rounded"
     calibration = None
     if values == "int8":
         count = min(_CALIBRATION, len(task.data("train")))

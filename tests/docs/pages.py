@@ -77,10 +77,9 @@ def small(words: list[str]) -> list[str]:
             more += ["--choose-every", "2"] if "--choose-every" in words else []
         if "--harden" in words:
             more += ["--harden", words[words.index("--harden") + 1] + ",steps=2"]
-    elif words[0] == "evaluate" and "--attack" in words:
+    elif words[0] == "evaluate" and "--limit" in words:
         more = ["--limit", "4"]
-        if "suite" in words[words.index("--attack") + 1]:
-            more += ["--attack", words[words.index("--attack") + 1] + ",queries=20"]
+        words = [f"{word},queries=20" if word.startswith("suite:") else word for word in words]
     elif words[0] == "report":
         more = ["--limit", "4"]
     elif words[:2] == ["data", "control"] and "--transitions" in words:

@@ -13,6 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from fewer.core.errors import UserError
+from fewer.sparse.ops_layers import conv, group_norm
 from fewer.sparse.pack import load, write
 from fewer.sparse.program import OPERATIONS, Input, Node, Program
 from fewer.sparse.runtime import Network
@@ -138,3 +139,13 @@ def test_a_pack_of_a_convolutional_network_keeps_its_masks(tmp_path: Path) -> No
                 parameter.mul_(torch.from_numpy(masks[name]))
     x = torch.randn(6, 1, 12, 12)
     assert np.allclose(load(tmp_path / "a.pack").predict(x.numpy()), pruned(x).detach().numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_convolutions_and_norms_of_no_samples_are_no_samples(transposed: bool) -> None:
+    none = np.zeros((0, 4, 6, 6), dtype=np.float32)
+    weight = np.ones((4, 2, 3, 3) if transposed else (6, 2, 3, 3), dtype=np.float32)
+    options = {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 2, "output_padding": (0, 0)}
+    found = conv(none, weight, transposed=transposed, **options)  # type: ignore[arg-type]
+    assert found.shape == ((0, 4, 8, 8) if transposed else (0, 6, 4, 4))
+    assert group_norm(none, groups=2, epsilon=1e-5).shape == none.shape

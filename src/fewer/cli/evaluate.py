@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from fewer.cli.changed import add_changes
+from fewer.core.errors import UserError
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -49,8 +50,18 @@ def figures_of(run, arguments: argparse.Namespace) -> dict[str, float]:  # type:
     modules = {name: module.to(arguments.device) for name, module in run.modules.items()}
     seed = run.job.seeds[0]
     if arguments.attack is None:
+        if arguments.limit is not None:
+            raise UserError(f"--limit {arguments.limit} without --attack", "both or neither", "add --attack")
         return evaluate(run.task, predictor(run.task, modules, seed), arguments.split)
     from fewer.attack.figures import under_attack
+    from fewer.core.abilities import Classifier
 
-    attacks = "+".join(arguments.attack)
-    return under_attack(run.task, modules, attacks, split=arguments.split, limit=arguments.limit, seed=seed)
+    attacks, classifier = "+".join(arguments.attack), isinstance(run.task, Classifier)
+    if arguments.limit is not None and not classifier:
+        raise UserError(
+            f"--limit {arguments.limit} for {run.job.task}, which is no classifier",
+            "its whole split",
+            "leave --limit out",
+        )
+    found = under_attack(run.task, modules, attacks, split=arguments.split, limit=arguments.limit, seed=seed)
+    return found if classifier else {f"{name} under {attacks}": value for name, value in found.items()}

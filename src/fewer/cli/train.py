@@ -107,8 +107,12 @@ def job_of(arguments: argparse.Namespace):  # type: ignore[no-untyped-def]
         options["optimizer"] = from_text(Optimizer, _pairs(arguments.optimizer, "kind"), options.get("optimizer"))
     prune = None
     if arguments.prune:
-        asked = [] if arguments.sparsity is None else [f"sparsity={arguments.sparsity}"]
-        prune = from_text(Pruning, [*_pairs(arguments.prune, "method"), *asked])
+        pairs = _pairs(arguments.prune, "method")
+        if arguments.sparsity is not None:
+            if any(pair.startswith("sparsity=") for pair in pairs):
+                raise UserError(f"--prune {arguments.prune} --sparsity {arguments.sparsity}", "one sparsity")
+            pairs = [*pairs, f"sparsity={arguments.sparsity}"]
+        prune = from_text(Pruning, pairs)
     elif arguments.sparsity is not None:
         raise UserError(f"--sparsity {arguments.sparsity} alone", "a method to prune by", "add --prune snip")
     return Job(

@@ -6,6 +6,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from fewer.core.errors import UserError
@@ -40,28 +41,53 @@ def task_class(name: str) -> tuple[type[Task[Any]], type[Any] | None]:
             sys.path.insert(0, str(Path.cwd()))
     else:
         raise UserError(f"task {name!r}", "a task's name or module:Class", nearest(name, list(TASKS)))
-    module_name, class_name = place.split(":", 1)
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        extra = f"; pip install 'fewer[{name}]'" if name in TASKS else ""
-        raise UserError(f"{place} ({error})", "an importable module", f"is it on the path?{extra}") from None
-    found = getattr(module, class_name, None)
-    if not isinstance(found, type):
-        names = [key for key, value in vars(module).items() if isinstance(value, type)]
-        raise UserError(f"{place}", f"a class in {module_name}", nearest(class_name, names))
+    module_name, _, class_name = place.partition(":")
+    if not module_name or not class_name:
+        raise UserError(f"task {name!r}", "module:Class, such as mine:Mine")
+    if module_name.endswith(".py"):
+        raise UserError(f"task {name!r}", "a module without .py", f"write {Path(module_name).stem}:{class_name}")
+    module = _imported(module_name, place, name)
     from fewer.core.task import Task
 
+    found = getattr(module, class_name, None)
+    if not isinstance(found, type):
+        kinds = {key: value for key, value in vars(module).items() if isinstance(value, type)}
+        names = [key for key, value in kinds.items() if issubclass(value, Task) and value.__module__ == module_name]
+        raise UserError(
+            f"{place}", f"a class in {module_name}", nearest(class_name, names) if names else "it has no task"
+        )
     if not issubclass(found, Task):
         raise UserError(f"{place}", "a class derived from fewer.core.task.Task")
     return found, getattr(found, "Settings", None) or getattr(module, "Settings", None)
 
 
+def _imported(module_name: str, place: str, name: str) -> ModuleType:
+    """The module; whatever goes wrong inside of it is the user's to mend, in one line."""
+    try:
+        return importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        cure = "is it on the path? Commands run in the folder where the module lies"
+        if name in TASKS:
+            cure = f"pip install 'fewer[{name}]'"
+        elif error.name is not None and not f"{module_name}.".startswith(f"{error.name}."):
+            cure = f"{module_name} needs {error.name}: install it"
+        raise UserError(f"{place} ({error})", "an importable module", cure) from None
+    except (Exception, SystemExit) as error:
+        from fewer.core.blame import blame
+
+        raise UserError(f"{place}, whose import raised {blame(error)}", "an importable module") from error
+
+
 def make(name: str, pairs: Sequence[str] = ()) -> Task[Any]:
     """A task with its defaults, changed by `key=value` words."""
     kind, settings = task_class(name)
-    if settings is None:
-        if pairs:
-            raise UserError(f"--set {pairs[0]}", f"no settings: {name} has none", "leave --set out")
-        return kind()
-    return kind(from_text(settings, pairs))  # type: ignore[call-arg]
+    if lacking := sorted(getattr(kind, "__abstractmethods__", ())):
+        raise UserError(f"{name} without {', '.join(lacking)}", "a task with all its methods", "see fewer/core/task.py")
+    if settings is None and pairs:
+        raise UserError(f"--set {pairs[0]}", f"no settings: {name} has none", "leave --set out")
+    given: tuple[Any, ...] = () if settings is None else (from_text(settings, pairs),)
+    if name in TASKS:
+        return kind(*given)
+    from fewer.core.blame import called
+
+    return called(lambda: kind(*given), name, "a class that can be made from its settings alone")

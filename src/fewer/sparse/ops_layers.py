@@ -71,7 +71,9 @@ def layer_norm(x: Array, *affine: Array, axes: int, epsilon: float) -> Array:
 
 def group_norm(x: Array, *affine: Array, groups: int, epsilon: float) -> Array:
     """Zero mean and unit variance within each sample's groups of channels; instance norm has a group per channel."""
-    y = layer_norm(x.reshape(x.shape[0], groups, -1), axes=1, epsilon=epsilon).reshape(x.shape)
+    y = layer_norm(x.reshape(x.shape[0], groups, math.prod(x.shape[1:]) // groups), axes=1, epsilon=epsilon).reshape(
+        x.shape
+    )
     for apply, value in zip((np.multiply, np.add), affine):
         y = apply(y, _channels(value, x.ndim))
     return y
@@ -113,7 +115,7 @@ def conv(
         # (groups, samples * places, channels * kernel): one product per group
         split = windows.reshape(x.shape[0], groups, inputs, *windows.shape[2:])
         order = (1, 0, *range(3, 3 + rank), 2, *range(3 + rank, 3 + 2 * rank))
-        columns = split.transpose(order).reshape(groups, x.shape[0] * math.prod(places), -1)
+        columns = split.transpose(order).reshape(groups, x.shape[0] * math.prod(places), inputs * math.prod(kernel))
         product = columns @ weight.reshape(groups, outputs // groups, -1).transpose(0, 2, 1)
         y = product.reshape(groups, x.shape[0], *places, outputs // groups)
         y = np.moveaxis(y, -1, 2).swapaxes(0, 1).reshape(x.shape[0], outputs, *places)
@@ -130,7 +132,7 @@ def _transposed(
         (n - 1) * s + d * (k - 1) + 1 + e for n, s, d, k, e in zip(places, stride, dilation, kernel, output_padding)
     ]
     y = np.zeros(allowed((samples, groups, outputs, *full)), dtype=x.dtype)
-    columns = x.reshape(samples, groups, channels // groups, -1)
+    columns = x.reshape(samples, groups, channels // groups, math.prod(places))
     by_group = weight.reshape(groups, channels // groups, outputs, *kernel)
     for position in itertools.product(*map(range, kernel)):
         part = by_group[(slice(None),) * 3 + position].transpose(0, 2, 1) @ columns
