@@ -71,9 +71,8 @@ def layer_norm(x: Array, *affine: Array, axes: int, epsilon: float) -> Array:
 
 def group_norm(x: Array, *affine: Array, groups: int, epsilon: float) -> Array:
     """Zero mean and unit variance within each sample's groups of channels; instance norm has a group per channel."""
-    y = layer_norm(x.reshape(x.shape[0], groups, math.prod(x.shape[1:]) // groups), axes=1, epsilon=epsilon).reshape(
-        x.shape
-    )
+    grouped = x.reshape(x.shape[0], groups, math.prod(x.shape[1:]) // groups)
+    y = layer_norm(grouped, axes=1, epsilon=epsilon).reshape(x.shape)
     for apply, value in zip((np.multiply, np.add), affine):
         y = apply(y, _channels(value, x.ndim))
     return y
