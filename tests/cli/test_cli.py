@@ -13,6 +13,8 @@ import numpy
 import pytest
 
 from fewer.cli import VERBS, main
+from fewer.cli.show import figures
+from fewer.cli.train import summary
 from fewer.core.registry import TASKS
 from fewer.prune.pruning import Pruning
 
@@ -237,3 +239,8 @@ def test_every_task_listed_can_be_described(capsys: Lines) -> None:
     for name in TASKS:
         assert main(["tasks", name]) == 0
         assert len(capsys.readouterr().out.splitlines()) > 1
+
+
+def test_figures_of_several_seeds_are_a_mean_and_its_parts() -> None:
+    shown = figures(summary([{"accuracy": 0.25}, {"accuracy": 0.5}]))
+    assert shown == "accuracy  0.375  (of 0.25, 0.5)"

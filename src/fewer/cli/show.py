@@ -28,6 +28,8 @@ def figures(found: dict[str, Any]) -> str:
 
 
 def _number(value: Any) -> str:
+    if isinstance(value, dict) and set(value) == {"mean", "each"}:
+        return f"{_number(value['mean'])}  (of {', '.join(_number(one) for one in value['each'])})"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

@@ -145,6 +145,8 @@ def seeds_of(text: str) -> tuple[int, ...]:
             found += range(int(begin), int(end) + 1) if dash else [int(begin)]
     except ValueError:
         raise UserError(f"--seeds {text}", "whole numbers such as 0-4 or 0,3,7") from None
+    if not found:
+        raise UserError(f"--seeds {text}, which is none", "whole numbers such as 0-4 or 0,3,7")
     return tuple(found)
 
 
