@@ -43,10 +43,13 @@ def section(path: Path, most: int | None = None) -> str:
 
 
 def placed() -> list[Path]:
-    """Every result that is to be shown, in the order of its `place`."""
-    paths = sorted((ROOT / "results").glob("*.json"))
-    chosen = [(json.loads(path.read_text()).get("place", 0), path) for path in paths]
-    return [path for place, path in sorted(chosen) if place]
+    """Every result that is to be shown, family by family, in the order of its `place`."""
+    found = []
+    for path in sorted((ROOT / "results").glob("*.json")):
+        family, place = path.stem.partition("-")[0], json.loads(path.read_text()).get("place", 0)
+        if place:
+            found.append((FAMILIES.index(family) if family in FAMILIES else len(FAMILIES), place, path))
+    return [path for *_, path in sorted(found)]
 
 
 def chosen() -> list[Path]:
