@@ -199,6 +199,20 @@ def test_checking_a_broken_task_names_the_fault_and_ends_with_2(capsys: Lines) -
     assert "FAIL losses are finite scalars" in said.out and said.err.count("\n") == 1
 
 
+def test_a_fault_behind_many_checks_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Lines
+) -> None:
+    (tmp_path / "uneven.py").write_text(
+        "import torch\nfrom fewer.own import Classification\nclass Uneven(Classification):\n"
+        "    def model(self): return torch.nn.Linear(4, 3)\n"
+        "    def loaders(self): return {s: [(torch.randn(9, 4), torch.arange(8) % 3)] for s in ('train', 'test')}\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert main(["check", "uneven:Uneven"]) == 2
+    said = capsys.readouterr().out
+    assert said.count("9 inputs and 8 targets") == 1 and said.count(": as above") > 5
+
+
 def test_help_names_every_verb_and_every_verb_has_help(capsys: Lines) -> None:
     for words in [["--help"], *([verb, "--help"] for verb in VERBS)]:
         with pytest.raises(SystemExit) as stopped:

@@ -26,9 +26,12 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.json:
         say([{"check": outcome.name, "fault": outcome.fault} for outcome in outcomes], True)
     else:
+        said: set[str] = set()
         for outcome in outcomes:
             word = painted("FAIL", "red", sys.stdout) if outcome.fault else painted("ok  ", "green", sys.stdout)
-            print(f"{word} {outcome.name}" + (f": {outcome.fault}" if outcome.fault else ""))
+            why = f": {'as above' if outcome.fault in said else outcome.fault}" if outcome.fault else ""
+            print(f"{word} {outcome.name}{why}")
+            said |= {outcome.fault} if outcome.fault else set()
     if failed:
         raise UserError(
             f"{len(failed)} of {len(outcomes)} checks that fail", "none", "fewer/core/task.py is the contract"
