@@ -65,6 +65,20 @@ def test_a_convolutional_classifier_in_c_answers_as_the_runtime_does(tmp_path: P
         assert np.abs(function(x) - pack.predict(x)).max() < 1e-5
 
 
+@pytest.mark.parametrize("op", ["sum", "mean", "amax", "amin", "adaptive_avg_pool"])
+@pytest.mark.parametrize("axes", [[-1], [2, 3], [1], [1, 2]])
+def test_reductions_in_c_answer_as_the_runtime_does(tmp_path: Path, op: str, axes: list[int]) -> None:
+    pool = op == "adaptive_avg_pool"
+    attributes = {"size": [1, 1]} if pool else {"axes": axes, "keep": False}
+    program = Program((Input("x", (3, 4, 5), "float32"),), (Node(op, ("x",), "y", attributes),), ("y",))
+    pack = Pack({"net": program}, {})
+    images = np.random.default_rng(0).standard_normal((4, 3, 4, 5)).astype(np.float32)
+    wanted = [pack.predict(x).reshape(-1) for x in images]
+    function = compiled(pack, tmp_path, 60, wanted[0].size)
+    for x, answer in zip(images, wanted):
+        assert np.abs(function(x) - answer).max() < 1e-5
+
+
 def test_a_constant_in_c_answers_as_the_runtime_does(tmp_path: Path) -> None:
     nodes = (
         Node("full", (), "z", {"shape": ["batch", 2], "value": 0.25, "dtype": "float32"}),

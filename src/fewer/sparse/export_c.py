@@ -4,8 +4,8 @@
 
 gives `void policy(const float *input, float *output)` for one sample: inputs one after another, then outputs. Kept
 weights are constants by columns, so that columns of zero inputs are skipped; units that nothing feeds or nobody
-reads are gone. Layers, convolutions in one and two dimensions, pools, activations, normalisers, `cat` and softmax
-can be exported; anything else is refused by name.
+reads are gone. Layers, convolutions in one and two dimensions, pools, sums, means and extremes, activations,
+normalisers, `cat` and softmax can be exported; anything else is refused by name.
 """
 
 from __future__ import annotations
@@ -164,6 +164,8 @@ def _node(writer: Writer, node: Node) -> None:
         writer.body += code.pool(node, shapes[0], writer.shapes[node.output], places[0], target)
     elif node.op == "batch_norm":
         writer.body += code.batch_norm(node, writer, places[0], target)
+    elif (found := code.reduced(node, len(shapes[0]))) is not None:
+        writer.body += code.reduction(found[0], shapes[0], found[1], places[0], target)
     elif node.op in ("softmax", "log_softmax") and node.attributes["axis"] in (-1, len(shapes[0]) - 1):
         writer.body += code.softmax(node.op, shapes[0], places[0], target)
     else:

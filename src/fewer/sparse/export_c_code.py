@@ -202,6 +202,36 @@ def softmax(op: str, shape: tuple[int, ...], x: str, y: str) -> list[str]:
         }}""").split("\n")
 
 
+REDUCTIONS = {"sum": "{0} + {1}", "mean": "{0} + {1}", "amax": "fmaxf({0}, {1})", "amin": "fminf({0}, {1})"}
+
+
+def reduced(node: Node, rank: int) -> tuple[str, list[int]] | None:
+    """The reduction that a node is, and its axes; None for another node, or for axes that do not lie side by side."""
+    if node.op == "adaptive_avg_pool" and set(node.attributes["size"]) == {1}:
+        return "mean", list(range(rank - len(node.attributes["size"]), rank))
+    if node.op not in REDUCTIONS:
+        return None
+    axes = sorted(axis % rank for axis in node.attributes["axes"])
+    beside = bool(axes) and axes[0] > 0 and axes == list(range(axes[0], axes[-1] + 1))
+    return (node.op, axes) if beside else None
+
+
+def reduction(op: str, shape: tuple[int, ...], axes: list[int], x: str, y: str) -> list[str]:
+    """Sums, means or extremes over axes that lie side by side."""
+    before, along, after = (
+        int(np.prod(part)) for part in (shape[: axes[0]], shape[axes[0] : axes[-1] + 1], shape[axes[-1] + 1 :])
+    )
+    step = REDUCTIONS[op].format("all", f"from[j * {after}]")
+    last = f"all / {number(along)}" if op == "mean" else "all"
+    return textwrap.dedent(f"""\
+        for (int o = 0; o < {before}; o++) for (int i = 0; i < {after}; i++) {{
+            const float *from = {x} + o * {along * after} + i;
+            float all = from[0];
+            for (int j = 1; j < {along}; j++) all = {step};
+            {y}[o * {after} + i] = {last};
+        }}""").split("\n")
+
+
 def concat(places: list[str], shapes: list[tuple[int, ...]], axis: int, target: str) -> list[str]:
     """Blocks side by side."""
     axis %= len(shapes[0])
