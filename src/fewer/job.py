@@ -205,10 +205,10 @@ class Job:
         figures = evaluate_cohort(engine.task, engine.state)
         for found, step in zip(figures, engine.chosen):
             found["chosen_step"] = step
+        made = folder.read_json("config.json")["versions"]
         for replica, seed in enumerate(self.seeds):
             part = Folder(folder.path / f"seed-{seed}")
             part.path.mkdir(exist_ok=True)
-            made = folder.read_json("config.json")["versions"]
             part.write_json(
                 "config.json", {**self.config(), "seeds": [seed], "cohort": list(self.seeds), "versions": made}
             )

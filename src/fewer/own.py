@@ -20,6 +20,7 @@ from torch.nn import functional
 
 from fewer.core.blame import called
 from fewer.core.data import TensorData, batches
+from fewer.core.entropy import cross_entropy
 from fewer.core.errors import UserError
 from fewer.core.task import Nets, Noise, Objective, Task
 from fewer.own_data import Samples, class_labels, quantities, read, tried
@@ -111,7 +112,7 @@ class Classification(Own):
                 )  # fmt: skip
 
     def harm(self, nets: Nets, batch: Samples, noise: Noise) -> Tensor:
-        return -functional.log_softmax(nets.net(batch.x), -1).gather(1, batch.y[:, None])[:, 0]
+        return cross_entropy(nets.net(batch.x), batch.y)
 
     def logits(self, nets: Nets, inputs: Tensor, noise: Noise) -> Tensor:
         """(batch, classes)."""

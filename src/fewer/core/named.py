@@ -27,7 +27,7 @@ def check_unchanged(
 ) -> None:
     """Refuse a file that is not what it was when a run was trained, unless it is named anew."""
     again = _words(changes)
-    now = named_files(settings)
+    now = named_files(settings) if trained else {}
     for key, digest in trained.items():
         if key not in again and key in now and now[key] != digest:
             file = _words(settings)[key]

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fewer.core.data import TensorData, batches
+from fewer.core.entropy import cross_entropy
 from fewer.core.errors import UserError
 from fewer.core.optimizer import Optimizer
 from fewer.core.task import Nets, Noise, Objective, Task
@@ -170,8 +171,7 @@ class Vision(Task[Images]):
 
     def harm(self, nets: Nets, batch: Images, noise: Noise) -> Tensor:
         """Cross-entropy of each image."""
-        # as torch's own without its search for labels to ignore, which is many small kernels under vmap
-        return -functional.log_softmax(nets.net(batch.pixels), 1).gather(1, batch.label[:, None])[:, 0]
+        return cross_entropy(nets.net(batch.pixels), batch.label)
 
     def logits(self, nets: Nets, inputs: Tensor, noise: Noise) -> Tensor:
         """(batch, classes)."""
