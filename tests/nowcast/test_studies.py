@@ -21,9 +21,11 @@ from fewer.studies.nowcast_assembly import Recorded, by_year, recalled, scored, 
 from fewer.studies.nowcast_figure import fig1
 from fewer.studies.nowcast_members import MEMBERS, SCALES, VOTERS
 from fewer.studies.nowcast_pieces import JUDGED, STEPS, Place, levels, run_piece, same_windows, truth
+from fewer.studies.nowcast_skill import entropy_below, skill
 from fewer.studies.nowcast_tables import QUICK, table1, table2
 from fewer.studies.study import STUDIES
 from fewer.tasks.nowcast.scores import Scores
+from fewer.tasks.nowcast.windows import Windows
 
 SMALL = dataclasses.replace(
     SCALES["quick"], samples=4, batch=2, windows={"train": 4, "validation": 14, "test": 14, "heldout": 14}
@@ -142,6 +144,34 @@ def test_a_dry_region_year_counts_neither_in_the_total_nor_in_its_year() -> None
     assert by_year(scores) == {"total": 0.75, "2019": 0.5, "2020": 1.0}
 
 
+def test_cross_entropy_of_recorded_forecasts_is_the_mean_over_valid_pixels_window_by_window(pieces: Place) -> None:
+    found, fallen = skill(Recorded(pieces), recalled("focus", pieces), "test", 2.5), truth("test", pieces)
+    chance = (levels("focus", "test", pieces) + 0.5) / STEPS
+    each = -np.where(fallen.raining, 2.5 * np.log(chance), np.log(1 - chance))
+    expected = [each[k][fallen.valid[k]].mean() for k in range(len(each))]
+    assert found.entropy.numpy() == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_forecast_that_knows_only_how_wet_a_window_is_does_not_know_where(pieces: Place) -> None:
+    task, fallen = Recorded(pieces), truth("test", pieces)
+    wetness = torch.from_numpy(fallen.raining.mean((1, 2, 3))).float().clamp(0.01, 0.99).view(-1, 1, 1, 1)
+
+    def wet_windows(batch: Windows) -> torch.Tensor:
+        return wetness[batch.satellite.flatten()].expand_as(batch.rate)
+
+    found = {
+        "windows": skill(task, wet_windows, "test", 2.5),
+        "focus": skill(task, recalled("focus", pieces), "test", 2.5),
+    }
+    assert found["windows"].figures()["knows_where"] == pytest.approx(0.0, abs=1e-6)
+    # right in three quarters of all pixels: 0.825 against 0.175, less what is wrong on both sides
+    assert found["focus"].figures()["knows_where"] == pytest.approx(0.5 * 0.65, abs=0.02)
+    gap = entropy_below(found, "focus", "windows")
+    assert gap.low <= gap.value <= gap.high
+    mirrored = entropy_below(found, "windows", "focus")
+    assert mirrored.value == pytest.approx(-gap.value)
+
+
 def test_the_tables_put_the_papers_numbers_beside_and_mark_choices_on_the_test_windows(
     pieces: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +182,8 @@ def test_the_tables_put_the_papers_numbers_beside_and_mark_choices_on_the_test_w
     assert by_title["baseline, bce"][1] == "0.213, 0.241, 0.184"
     assert any("chosen on these very windows" in title for title in titles)
     assert "on generated weather" in one.title and "Generated weather" in one.notes[0]
+    assert any(line.startswith("improved above baseline: IoU") and "cross-entropy" in line for line in one.notes)
+    assert all(len(row) == len(one.columns) for row in one.rows)
     votes = [name for name in one.details if name.startswith("majority")]
     # independent mistakes in a quarter of the pixels: several voters are right more often than one
     assert all(one.details[name]["above_best_single"][1] > 0 for name in votes if "all models" in name)

@@ -9,7 +9,7 @@ from torch import Tensor
 from fewer.core.data import TensorData
 from fewer.core.errors import UserError
 from fewer.tasks.nowcast.climatology import Climatology, calibrated
-from fewer.tasks.nowcast.intervals import difference, interval
+from fewer.tasks.nowcast.intervals import average, difference, interval
 from fewer.tasks.nowcast.scores import Scores
 from fewer.tasks.nowcast.thresholds import choose, sweep
 from fewer.tasks.nowcast.windows import LEADS, Windows
@@ -126,3 +126,12 @@ def test_a_paired_difference_is_surer_than_two_intervals() -> None:
     assert (same.value, same.low, same.high) == (0.0, 0.0, 0.0)
     with pytest.raises(UserError, match="same windows"):
         difference(first, scored(forecasts(samples=9)))
+
+
+def test_the_interval_of_a_mean_holds_it_as_often_as_the_normal_law_says() -> None:
+    values, places = torch.randn(400, generator=torch.Generator().manual_seed(0)), torch.arange(400) % 4
+    found = average(values, places)
+    assert found.value == pytest.approx(float(values.mean()), abs=1e-6)
+    assert found.high - found.low == pytest.approx(2 * 1.96 * float(values.std()) / 20, rel=0.1)
+    # what differs from place to place only is certain: places are not drawn, windows are
+    assert average(places.double(), places) == (1.5, 1.5, 1.5)

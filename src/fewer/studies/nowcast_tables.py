@@ -20,6 +20,7 @@ from fewer.ensemble.groups import choices
 from fewer.studies.nowcast_assembly import Recorded, by_year, decided, recalled, scored, threshold
 from fewer.studies.nowcast_members import MEMBERS, SCALES, VOTERS
 from fewer.studies.nowcast_pieces import BASELINES, Place, record, run_piece, same_windows
+from fewer.studies.nowcast_skill import Skill, entropy_below, skill
 from fewer.studies.study import Result, Say
 from fewer.tasks.nowcast.intervals import difference, interval
 from fewer.tasks.nowcast.scores import Scores
@@ -41,7 +42,10 @@ TABLE2: dict[str, tuple[float, float, float]] = {
     "majority": (0.300, 0.296, 0.303),
     "best": (0.302, 0.301, 0.303),
 }
-COLUMNS = ["model", "paper: total, 2019, 2020 (real weather)", "ours: total [95 %]", "2019", "2020", "parameters"]
+COLUMNS = [
+    "model", "paper: total, 2019, 2020 (real weather)", "ours: total [95 %]", "2019", "2020", "cross-entropy",
+    "knows where", "parameters",
+]  # fmt: skip
 
 
 def where(scale: str, out: Path, say: Say) -> Place:
@@ -91,17 +95,20 @@ def table1(scale: str, out: Path, say: Say) -> Result:
     place = where(scale, out, say)
     names = available(scale, place)
     task, split = Recorded(place), "test"
-    rows, details, judged, choice = [], {}, {}, {}
+    rows, details, judged, halves, choice = [], {}, {}, {}, {}
+    skills: dict[str, Skill] = {}
     for name in [*(n for n in BASELINES if record(n, place) is not None), *names]:
         predict = recalled(name, place)
         choice[name] = threshold(task, predict)
-        half = scored(task, predict, split)
+        halves[name] = half = scored(task, predict, split)
         judged[name] = chosen = scored(task, predict, split, decision=choice[name].thresholds)
         title, paper = (MEMBERS[name].title, MEMBERS[name].paper) if name in MEMBERS else (name, None)
         if name in MEMBERS:
-            rows.append(_row(title, paper, half, record(name, place)))
+            skills[name] = skill(task, predict, split, _weight(name, place))
+            rows.append(_row(title, paper, half, record(name, place), skills[name]))
         rows.append(_row(f"{title}, threshold {choice[name].thresholds[0]:.2f} (validation)", None, chosen))
         details[name] = _details(half, chosen, choice[name], record(name, place))
+        details[name] |= skills[name].figures() if name in skills else {}
         say(f"{name}: {interval(half)}, from {choice[name].thresholds[0]:.2f} on: {interval(chosen)}")
         if name == "swin":
             for fixed, paper in ((0.2, (0.227, 0.248, 0.207)), (0.65, (0.194, 0.204, 0.183))):
@@ -116,7 +123,7 @@ def table1(scale: str, out: Path, say: Say) -> Result:
         title="Table 1 on generated weather: IoU per region-year, test windows",
         columns=COLUMNS,
         rows=rows + more,
-        notes=[*_notes(scale, place), *notes, *_contrasts(judged)],
+        notes=[*_notes(scale, place), *notes, *_contrasts(judged, halves, skills)],
         details=details,
     )
 
@@ -128,19 +135,23 @@ def table2(scale: str, out: Path, say: Say) -> Result:
     task, split = Recorded(place), "heldout"
     wanted: list[str] = [name for name in ("baseline", "improved", "swin", "focus") if name in names]
     choice = {name: threshold(task, recalled(name, place)) for name in wanted}
-    rows, judged = [], {}
+    rows, judged, halves, skills = [], {}, {}, {}
     for name in wanted:
         predict, title, limit = recalled(name, place), MEMBERS[name].title, choice[name].thresholds
-        judged[name] = scored(task, predict, split, decision=limit)
-        rows.append(_row(title, TABLE2.get(name), scored(task, predict, split), record(name, place)))
+        judged[name], halves[name] = scored(task, predict, split, decision=limit), scored(task, predict, split)
+        skills[name] = skill(task, predict, split, _weight(name, place))
+        rows.append(_row(title, TABLE2.get(name), halves[name], record(name, place), skills[name]))
         rows.append(_row(f"{title}, threshold {limit[0]:.2f} (validation)", None, judged[name]))
     more, notes, extra = _together(task, place, names, split, choice)
     return Result(
         title="Table 2 on generated weather: IoU per region-year, held-out windows",
         columns=COLUMNS,
         rows=rows + more,
-        notes=[*_notes(scale, place), *notes, *_contrasts(judged)],
-        details={"members": {name: by_year(scores) for name, scores in judged.items()}, **extra},
+        notes=[*_notes(scale, place), *notes, *_contrasts(judged, halves, skills)],
+        details={
+            "members": {name: {**by_year(scores), **skills[name].figures()} for name, scores in judged.items()},
+            **extra,
+        },
     )
 
 
@@ -164,7 +175,8 @@ def _together(
             limit = threshold(task, predict).thresholds if how in ("mean", "weighted") else [0.5]
             scores = scored(task, predict, split, decision=limit)
             paper = TABLE2["majority"] if group is voters and (how, split) == ("majority", "heldout") else None
-            rows.append(_row(f"{how} of {title} ({len(group)})", paper, scores))
+            known_to = skill(task, predict, split, _weight(group[0], place)) if how in ("mean", "weighted") else None
+            rows.append(_row(f"{how} of {title} ({len(group)})", paper, scores, known=known_to))
             gain = difference(scores, single[best])
             details[f"{how} of {title}"] = {**by_year(scores), "above_best_single": list(gain), "best_single": best}
             notes.append(f"{how} of {title}: {gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}] above {best}.")
@@ -179,14 +191,25 @@ def _together(
     return rows, notes, details
 
 
+def _weight(name: str, place: Place) -> float:
+    """What a wet pixel counted in the training."""
+    found: float = (record(name, place) or {})["positive_weight"]
+    return found
+
+
 def _row(
-    title: str, paper: tuple[float, float, float] | None, scores: Scores, piece: Mapping[str, Any] | None = None
+    title: str,
+    paper: tuple[float, float, float] | None,
+    scores: Scores,
+    piece: Mapping[str, Any] | None = None,
+    known: Skill | None = None,
 ) -> list[Any]:
     means, found = by_year(scores), interval(scores)
     beside = "" if paper is None else ", ".join(f"{value:.3f}" for value in paper)
     ours = f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
     size = "" if piece is None else f"{piece.get('parameters', 0):,}"
-    return [title, beside, ours, f"{means['2019']:.3f}", f"{means['2020']:.3f}", size]
+    more = ["", ""] if known is None else [f"{value:.4f}" for value in known.figures().values()]
+    return [title, beside, ours, f"{means['2019']:.3f}", f"{means['2020']:.3f}", *more, size]
 
 
 def _details(half: Scores, chosen: Scores, choice: Choice, piece: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -197,7 +220,9 @@ def _details(half: Scores, chosen: Scores, choice: Choice, piece: Mapping[str, A
     }  # fmt: skip
 
 
-def _contrasts(found: Mapping[str, Scores]) -> list[str]:
+def _contrasts(
+    found: Mapping[str, Scores], halves: Mapping[str, Scores], skills: Mapping[str, Skill]
+) -> list[str]:  # fmt: skip
     """Whether improved and Swin-UNETR are above the baseline, and the geometry-aware model above all of the paper's."""
     pairs = [("improved", "baseline"), ("swin", "baseline")]
     others = [name for name in found if name in MEMBERS and not name.startswith("focus")]
@@ -206,9 +231,13 @@ def _contrasts(found: Mapping[str, Scores]) -> list[str]:
     lines = []
     for first, second in pairs:
         if first in found and second in found:
-            gap = difference(found[first], found[second])
-            size = f"{gap.value:+.4f} [{gap.low:+.4f}, {gap.high:+.4f}]"
-            lines.append(f"At the thresholds of validation, {first} above {second}: {size}.")
+            gaps = [difference(each[first], each[second]) for each in (found, halves)]
+            gaps.append(entropy_below(skills, first, second))
+            chosen, half, entropy = (f"{gap.value:+.4f} [{gap.low:+.4f}, {gap.high:+.4f}]" for gap in gaps)
+            lines.append(
+                f"{first} above {second}: IoU {chosen} at the thresholds of validation, {half} from 0.5 on; "
+                f"cross-entropy lower by {entropy}."
+            )
     return lines
 
 
@@ -221,5 +250,7 @@ def _notes(scale: str, place: Place) -> list[str]:
         f"validation, {setting.windows['test']} test and {setting.windows['heldout']} held-out windows.{small}",
         "The paper's numbers are of real weather and full training. In brackets: 95 % of a bootstrap over windows "
         "within region-years; differences are paired. Rain is from probability 0.5 on unless a threshold is said.",
+        "Cross-entropy: the loss that is trained, on these windows. Knows where: mean probability where it rained less "
+        "where it did not, within a window; 0 if a model only knows how wet a window is.",
         "The paper chose its best prediction per region on the leaderboard's own windows.",
     ]

@@ -14,7 +14,7 @@ from torch import Tensor
 from fewer.core.errors import UserError
 from fewer.tasks.nowcast.scores import Counts, Scores
 
-__all__ = ["Interval", "difference", "interval"]
+__all__ = ["Interval", "average", "difference", "interval"]
 
 
 class Interval(NamedTuple):
@@ -41,6 +41,13 @@ def difference(first: Scores, second: Scores, *, block: int = 1, draws: int = 20
     picks = _picks(first.places, block, draws, seed)
     drawn = _drawn(first.counts, first.places, picks) - _drawn(second.counts, second.places, picks)
     return Interval(first.figures()["iou"] - second.figures()["iou"], *_ends(drawn))
+
+
+def average(values: Tensor, places: Tensor, *, draws: int = 2000, seed: int = 0) -> Interval:
+    """Of the mean over windows of a number that each has, such as a paired difference."""
+    picks = _picks(places, 1, draws, seed)
+    drawn = torch.stack([often @ values[places == place].double() for place, often in picks.items()]).sum(0)
+    return Interval(float(values.double().mean()), *_ends(drawn / len(values)))
 
 
 def _picks(places: Tensor, block: int, draws: int, seed: int) -> dict[int, Tensor]:
