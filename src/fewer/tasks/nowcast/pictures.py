@@ -18,6 +18,7 @@ Field = NDArray[Any]
 
 _DRY, _UNSEEN = (245, 247, 250), (190, 190, 190)
 _HIT, _FALSE_ALARM, _MISS = (31, 111, 178), (240, 150, 60), (200, 40, 60)
+_COLOURS, _STYLES = 10, ("-", "--", ":", "-.")  # matplotlib's colours begin again after ten, in another style
 _A_SECOND = 6  # frames of the animation: an hour in two thirds of a second
 
 
@@ -53,13 +54,14 @@ def by_lead(path: str | Path, curves: Mapping[str, Sequence[float]], *, label: s
     """A line a forecast against lead time in hours."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7, 4), layout="constrained")
+    figure = Figure(figsize=(9, 4), layout="constrained")
     panel = figure.subplots()
-    for name, values in curves.items():
-        panel.plot([(k + 1) / 4 for k in range(len(values))], values, label=name)
+    for number, (name, values) in enumerate(curves.items()):
+        style = _STYLES[number // _COLOURS % len(_STYLES)]
+        panel.plot([(k + 1) / 4 for k in range(len(values))], values, style, color=f"C{number % _COLOURS}", label=name)
     panel.set(xlabel="hours ahead", ylabel=label, xlim=(0, None), ylim=(0, None))
     panel.grid(alpha=0.3)
-    panel.legend(fontsize=8)
+    panel.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))  # beside: there may be many
     figure.savefig(path, dpi=120)
 
 
