@@ -36,6 +36,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "transposed": {"model": "improved", "width": 4, "transposed": True},
     "vivit": {"model": "vivit", "width": 4},
     "focus": {"model": "focus", "width": 4},
+    "drift": {"model": "drift", "width": 4},
 }
 
 
@@ -49,7 +50,7 @@ def images(count: int, size: int) -> tuple[Tensor, Tensor]:
     return torch.randn(count, SEEN, len(BANDS), size, size), (torch.rand(count, SEEN, size, size) < 0.1).float()
 
 
-@pytest.mark.parametrize("name", ["baseline", "improved", "vivit", "focus"])
+@pytest.mark.parametrize("name", ["baseline", "improved", "vivit", "focus", "drift"])
 def test_paths_can_be_counted_through_every_model(name: str) -> None:
     net = made(36, **SMALL[name])
     mask = {key: torch.ones_like(net.get_parameter(key), dtype=torch.bool) for key in prunable(net)}
@@ -143,7 +144,7 @@ def test_the_baseline_maps_a_pixel_to_the_same_index_and_focus_does_not() -> Non
 
 
 def test_checkpointing_changes_neither_gradients_nor_running_statistics() -> None:
-    for name in ("baseline", "improved", "focus"):
+    for name in ("baseline", "improved", "focus", "drift"):
         found = []
         for checkpoint in (False, True):
             net = keyed_({"net": made(24, **SMALL[name], checkpoint=checkpoint)})["net"]

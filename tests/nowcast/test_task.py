@@ -149,16 +149,16 @@ def test_half_precision_on_a_cpu_is_refused_for_networks_with_volumes(model: str
     with pytest.raises(UserError, match=r"bfloat16 on a CPU for net.*expected float32.*--device cuda"):
         Job("nowcast", words, training(2, precision="bfloat16")).run(tmp_path / "volumes")
     assert not (tmp_path / "volumes").exists()
-    Job("nowcast", WORDS, training(2, precision="bfloat16")).run(tmp_path / "maps")  # focus has 2D ones only
+    Job("nowcast", WORDS, training(2, precision="bfloat16")).run(tmp_path / "maps")  # drift has 2D ones only
 
 
 def test_a_batch_too_small_to_normalise_is_refused_in_one_line() -> None:
     with pytest.raises(UserError, match=r"one sample of 24 pixels.*--batch 2"):
-        Plain(still(), training(1, batch=1), 0).advance(1)
-    Plain(still(size=30), training(1, batch=1), 0).advance(1)
-    modules = fresh_modules(still(), 0)
+        Plain(still(model="focus"), training(1, batch=1), 0).advance(1)
+    Plain(still(model="focus", size=30), training(1, batch=1), 0).advance(1)
+    modules = fresh_modules(still(model="focus"), 0)
     modules["net"].train(False)
-    assert predictor(still(), modules)(drawn(1, 24, 0)).shape == (1, LEADS, 24, 24)  # forecasts one by one
+    assert predictor(still(model="focus"), modules)(drawn(1, 24, 0)).shape == (1, LEADS, 24, 24)  # forecasts one by one
 
 
 def test_training_on_all_learns_from_validation_and_says_so() -> None:
@@ -226,8 +226,9 @@ def test_an_hours_iou_pools_its_four_lead_times() -> None:
     assert stop.value.value["iou_hour_2"] == pytest.approx(share)
 
 
-def test_a_run_on_generated_weather_packs_and_predicts_the_same_without_torch(tmp_path: Path) -> None:
-    job = Job("nowcast", WORDS, Training(steps=2, batch=4, choose_every=1))
+@pytest.mark.parametrize("model", ["focus", "drift"])
+def test_a_run_on_generated_weather_packs_and_predicts_the_same_without_torch(tmp_path: Path, model: str) -> None:
+    job = Job("nowcast", (*WORDS, f"model={model}"), Training(steps=2, batch=4, choose_every=1))
     (figures,) = job.run(tmp_path / "run")
     assert 0 <= figures["iou"] <= 1 and figures["chosen_step"] in (1, 2)
     run = load(tmp_path / "run")

@@ -58,12 +58,12 @@ CASES: dict[str, Case] = {
         "pgd:0.1,steps=5", "deviations of a band", "fast:0.1",
         # short trainings never dare to say rain, and a threshold would see no difference between them
         figure="average_precision",
-        quick={"steps": 120, "batch": 16, "optimizer.lr": 2e-3, "set.size": 24, "set.width": 8,
-               "set.train_windows": 400, "set.augment": True, "set.validation_windows": 8,
+        quick={"steps": 120, "batch": 16, "optimizer.lr": 2e-3, "set.model": "focus", "set.size": 24,
+               "set.width": 8, "set.train_windows": 400, "set.augment": True, "set.validation_windows": 8,
                "set.test_windows": 48, "prune.samples": 8},
-        tiny={"steps": 2, "batch": 2, "set.size": 24, "set.width": 8, "set.train_windows": 6,
+        tiny={"steps": 2, "batch": 2, "set.model": "focus", "set.size": 24, "set.width": 8, "set.train_windows": 6,
               "set.validation_windows": 2, "set.test_windows": 2, "prune.samples": 2},
-        full={"prune.samples": 16},
+        full={"set.model": "focus", "prune.samples": 16},
     ),
     "control": Case(
         "fgsm:0.1", "deviations of an observation", "fast:0.1",

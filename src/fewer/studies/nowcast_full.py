@@ -43,6 +43,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--rates", default="", help="learning rates of convolutional models and transformers: 1e-3,4e-4"
     )
+    parser.add_argument("--precision", choices=("float32", "bfloat16"), help="default: the scale's own; a CPU: float32")
     parser.add_argument("--compile", action="store_true", help="torch.compile the networks on CUDA")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -91,7 +92,7 @@ def _scale(chosen: argparse.Namespace) -> Scale:
         raise UserError(
             f"--windows {chosen.windows} --rates {chosen.rates}", f"counts of {', '.join(scale.windows)}; two"
         )
-    changes = {"samples": chosen.samples, "size": chosen.size, "batch": chosen.batch}
+    changes = {key: getattr(chosen, key) for key in ("samples", "size", "batch", "precision")}
     return dataclasses.replace(
         scale,
         windows={**scale.windows, **counts},

@@ -61,7 +61,7 @@ SCALES = {
         samples=48,
         batch=4,
         windows={"train": 56, "validation": 28, "test": 28, "heldout": 28},
-        widths={"baseline": 4, "improved": 4, "swin": 12, "vivit": 8, "focus": 8},
+        widths={"baseline": 4, "improved": 4, "swin": 12, "vivit": 8, "focus": 8, "drift": 4},
     ),
     "full": Scale(
         size=252,
@@ -100,6 +100,7 @@ MEMBERS: dict[str, Member] = {
         Member("focus", "geometry-aware, bce", {"model": "focus"}),
         Member("focus-adabelief", "geometry-aware, bce, AdaBelief", {"model": "focus"}, "adabelief"),
         Member("focus-deltas", "geometry-aware, bce, temporal shift", {"model": "focus", "deltas": True}),
+        Member("drift", "geometry-aware, upwind, bce", {"model": "drift"}),
         Member("swin-deltas", "Swin-UNETR, bce, temporal shift", {**_SWIN, "deltas": True}),
     )
 }  # fmt: skip

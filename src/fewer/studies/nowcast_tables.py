@@ -22,17 +22,20 @@ from fewer.studies.nowcast_members import MEMBERS, SCALES, VOTERS
 from fewer.studies.nowcast_pieces import BASELINES, Place, record, run_piece, same_windows
 from fewer.studies.nowcast_skill import Skill, entropy_below, skill
 from fewer.studies.study import Result, Say
-from fewer.tasks.nowcast.intervals import difference, interval
+from fewer.tasks.nowcast.intervals import Interval, difference, interval
 from fewer.tasks.nowcast.scores import Scores
 from fewer.tasks.nowcast.thresholds import Choice
 
 __all__ = ["available", "ensembles", "table1", "table2", "where"]
 
-QUICK = ("baseline", "baseline-iou", "improved", "improved-adabelief", "swin", "vivit", "focus", "focus-deltas")
+QUICK = (
+    "baseline", "baseline-iou", "improved", "improved-adabelief", "swin", "vivit", "focus", "focus-deltas", "drift",
+)  # fmt: skip
+OURS = ("focus", "focus-adabelief", "focus-deltas", "drift")
 # what an hour of one GPU trains; further members take part if their pieces are there
 FULL = (
     "baseline", "baseline-iou", "improved", "improved-adabelief", "swin", "swin-adabelief", "channels",
-    "channels-adabelief", "vivit", "focus", "focus-deltas",
+    "channels-adabelief", "vivit", "focus", "focus-deltas", "drift",
 )  # fmt: skip
 PAPER_BEST_TEST = (0.291, 0.303, 0.278)
 TABLE2: dict[str, tuple[float, float, float]] = {
@@ -133,7 +136,7 @@ def table2(scale: str, out: Path, say: Say) -> Result:
     place = where(scale, out, say)
     names = available(scale, place)
     task, split = Recorded(place), "heldout"
-    wanted: list[str] = [name for name in ("baseline", "improved", "swin", "focus") if name in names]
+    wanted: list[str] = [name for name in ("baseline", "improved", "swin", "focus", "drift") if name in names]
     choice = {name: threshold(task, recalled(name, place)) for name in wanted}
     rows, judged, halves, skills = [], {}, {}, {}
     for name in wanted:
@@ -179,7 +182,7 @@ def _together(
             rows.append(_row(f"{how} of {title} ({len(group)})", paper, scores, known=known_to))
             gain = difference(scores, single[best])
             details[f"{how} of {title}"] = {**by_year(scores), "above_best_single": list(gain), "best_single": best}
-            notes.append(f"{how} of {title}: {gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}] above {best}.")
+            notes.append(f"{how} of {title}: {_signed(gain)} above {best}.")
         decisions = [decided(members[n], choice[n]) for n in group]
         scores = scored(task, combine(task, decisions, "best", split=split), split)
         title = f"best of {title} in each region, chosen on these very windows"
@@ -223,22 +226,28 @@ def _details(half: Scores, chosen: Scores, choice: Choice, piece: Mapping[str, A
 def _contrasts(
     found: Mapping[str, Scores], halves: Mapping[str, Scores], skills: Mapping[str, Skill]
 ) -> list[str]:  # fmt: skip
-    """Whether improved and Swin-UNETR are above the baseline, and the geometry-aware model above all of the paper's."""
-    pairs = [("improved", "baseline"), ("swin", "baseline")]
-    others = [name for name in found if name in MEMBERS and not name.startswith("focus")]
-    if "focus" in found and others:
-        pairs.append(("focus", max(others, key=lambda name: found[name].figures()["iou"])))
+    """Whether improved and Swin-UNETR are above the baseline, and the geometry-aware models above all others."""
+    pairs = [("improved", "baseline"), ("swin", "baseline"), ("drift", "focus"), ("drift", "satellite-extrapolation")]
+    others = [name for name in found if name in MEMBERS and name not in OURS]
+    if others:
+        best = max(others, key=lambda name: found[name].figures()["iou"])
+        pairs += [(name, best) for name in ("focus", "drift")]
     lines = []
     for first, second in pairs:
         if first in found and second in found:
-            gaps = [difference(each[first], each[second]) for each in (found, halves)]
-            gaps.append(entropy_below(skills, first, second))
-            chosen, half, entropy = (f"{gap.value:+.4f} [{gap.low:+.4f}, {gap.high:+.4f}]" for gap in gaps)
-            lines.append(
-                f"{first} above {second}: IoU {chosen} at the thresholds of validation, {half} from 0.5 on; "
-                f"cross-entropy lower by {entropy}."
+            chosen, half = (difference(each[first], each[second]) for each in (found, halves))
+            line = (
+                f"{first} above {second}: IoU {_signed(chosen)} at the thresholds of validation, {_signed(half)} from "
             )
+            line += "0.5 on"
+            if second in skills:
+                line += f"; cross-entropy lower by {_signed(entropy_below(skills, first, second))}"
+            lines.append(f"{line}.")
     return lines
+
+
+def _signed(gap: Interval) -> str:
+    return f"{gap.value:+.4f} [{gap.low:+.4f}, {gap.high:+.4f}]"
 
 
 def _notes(scale: str, place: Place) -> list[str]:

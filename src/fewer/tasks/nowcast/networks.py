@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from fewer.tasks.nowcast.bands import BANDS
+from fewer.tasks.nowcast.drift import Drift
 from fewer.tasks.nowcast.focus import Focus
 from fewer.tasks.nowcast.settings import Settings
 from fewer.tasks.nowcast.unet import UNet
@@ -43,8 +44,9 @@ def network(settings: Settings, size: int) -> Forecaster:
 
 def _body(settings: Settings, channels: int, size: int) -> nn.Module:
     width = settings.features
-    if settings.model == "focus":
-        return Focus(channels, size, width, dropout=0.1 if settings.dropout is None else settings.dropout)
+    if settings.model in ("focus", "drift"):
+        kind = Focus if settings.model == "focus" else Drift
+        return kind(channels, size, width, dropout=0.1 if settings.dropout is None else settings.dropout)
     if settings.model == "vivit":
         return ViViT(channels, size, width)
     if settings.model == "swin":

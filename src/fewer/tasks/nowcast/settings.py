@@ -12,7 +12,7 @@ from fewer.tasks.nowcast.losses import LOSSES
 __all__ = ["GENERATED_SIZE", "MODELS", "Settings"]
 
 # the width that each model has in the competition: the paper's, and the starter kit's
-MODELS: dict[str, int] = {"focus": 32, "baseline": 32, "improved": 32, "swin": 24, "vivit": 20}
+MODELS: dict[str, int] = {"drift": 16, "focus": 32, "baseline": 32, "improved": 32, "swin": 24, "vivit": 20}
 ADAPTATIONS = ("interleave", "channels", "upsample")
 GENERATED_SIZE = 84
 
@@ -37,14 +37,14 @@ class Settings:
     weather_seed: int = _option(0, "seed of the generated weather")
     weather_device: str = _option("cpu", "where weather is generated: cpu or cuda, which draw different weather")
     rain_mm_per_hour: float = _option(0.2, "rain is at least this; 0: anything above 0", "mm/h")
-    model: str = _option("focus", "one of " + ", ".join(MODELS))
+    model: str = _option("drift", "one of " + ", ".join(MODELS))
     width: int = _option(0, "channels of the first level (vivit: square root of the token); 0: the model's own")
     adaptation: str = _option("interleave", "how swin makes 32 of 4 images: " + ", ".join(ADAPTATIONS))
     transposed: bool = _option(False, "improved: transposed convolutions instead of resize and convolution")
     gates: bool = _option(True, "improved: attention gates on the skip connections")
     deltas: bool = _option(False, "predict the change from one lead time to the next (temporal shift)")
     missing: bool = _option(False, "tell the model which pixels were missing, as one more channel")
-    dropout: float | None = _option(None, "share dropped; none: the model's own (U-Nets 0.4, focus 0.1)")
+    dropout: float | None = _option(None, "share dropped; none: the model's own (U-Nets 0.4, focus and drift 0.1)")
     loss: str = _option("bce", "one of " + ", ".join(LOSSES))
     positive_weight: float = _option(0.0, "weight of rain in the loss; 0: ln(1 / wet share of the training data)")
     augment: bool = _option(False, "turn and mirror training samples")
