@@ -77,7 +77,7 @@ class Drift(Plane):
         count = self.window.stop - self.window.start
         self.beyond = -count % (1 << POOLINGS)  # rows and columns of nothing, so that the poolings fit
         self.turn = nn.Linear(8 * width, 2)  # what the least squares did not see
-        nn.init.zeros_(self.turn.weight)
+        nn.init.normal_(self.turn.weight, std=1e-3)  # not 0: on whole pixels a motion has no gradient
         nn.init.zeros_(self.turn.bias)
         steps, pixels = torch.arange(1, LEADS + 1.0), torch.arange(float(count))
         wanted = torch.arange(reach - 1.0, reach + inner.stop - inner.start + 1)  # the radar's, and one around
