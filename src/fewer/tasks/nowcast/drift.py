@@ -15,12 +15,11 @@ from torch.nn import functional
 
 from fewer.tasks.nowcast.bands import BANDS
 from fewer.tasks.nowcast.plane import POOLINGS, Plane
-from fewer.tasks.nowcast.windows import LEADS, SEEN, center
+from fewer.tasks.nowcast.windows import LEADS, REACH, SEEN, center
 
 __all__ = ["Drift", "clouds_motion"]
 
 _TOPS = [band.name for band in BANDS].index("IR_108")
-_REACH = 45  # satellite pixels around the radar's: eight hours at some 65 km/h
 _RIDGE = 0.02  # of the mean squared gradient: where there is little to see, nothing moves
 _NEAR = 2  # pixels that smoothing and slopes reach
 _SMALL, _TINY = 1e-6, 1e-12
@@ -72,7 +71,7 @@ class Drift(Plane):
     def __init__(self, channels: int, size: int, width: int = 16, *, dropout: float = 0.1) -> None:
         super().__init__(channels * SEEN, size, width, dropout=dropout)
         inner = center(size)
-        reach = min(_REACH, inner.start)
+        reach = min(REACH, inner.start)
         self.window = slice(inner.start - reach, inner.stop + reach)
         count = self.window.stop - self.window.start
         self.beyond = -count % (1 << POOLINGS)  # rows and columns of nothing, so that the poolings fit

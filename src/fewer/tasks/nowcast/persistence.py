@@ -19,7 +19,7 @@ from fewer.tasks.nowcast.bands import BANDS
 from fewer.tasks.nowcast.extrapolation import displacements, spread
 from fewer.tasks.nowcast.motion import carried, displacement
 from fewer.tasks.nowcast.scores import wet
-from fewer.tasks.nowcast.windows import FACTOR, LEADS, Windows, center
+from fewer.tasks.nowcast.windows import FACTOR, LEADS, REACH, Windows, center
 
 __all__ = ["SatelliteExtrapolation", "SatellitePersistence", "persistence"]
 
@@ -29,7 +29,6 @@ _STEPS = 32  # rows and columns of the table
 _LOW, _HIGH = -5.0, 3.0  # standard deviations
 _PRIOR = 200.0  # pixels' worth of the common share in every cell
 _PER_BATCH = 8
-_REACH = 45  # satellite pixels around the radar's: eight hours at some 65 km/h
 
 
 def persistence(rate: Tensor, leads: int = LEADS, *, rain_mm_per_hour: float = 0.2) -> Tensor:
@@ -81,7 +80,7 @@ class SatelliteExtrapolation(SatellitePersistence):
         known = (batch.missing[:, -2:] == 0).cpu().numpy()
         found = []
         inside, size = center(now.shape[-1]), now.shape[-1]
-        low, high = max(inside.start - _REACH, 0), min(inside.stop + _REACH, size)
+        low, high = max(inside.start - REACH, 0), min(inside.stop + REACH, size)
         middle = slice(inside.start - low, inside.stop - low)
         for first, pair, seen in zip(now, images, known):
             moving = displacement(pair, seen, window=6.0)[:, low:high, low:high]

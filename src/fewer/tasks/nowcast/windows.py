@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-__all__ = ["FACTOR", "LEADS", "SEEN", "Windows", "center"]
+__all__ = ["FACTOR", "LEADS", "REACH", "SEEN", "Windows", "center"]
 
 SEEN = 4  # images seen, 15 minutes apart
 LEADS = 32  # images to predict, from 15 minutes to 8 hours ahead
 FACTOR = 6  # radar pixels (2 km) in a satellite pixel (12 km)
+REACH = 45  # satellite pixels around the radar's: eight hours at some 65 km/h
 
 
 class Windows(NamedTuple):
