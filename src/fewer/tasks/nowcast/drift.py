@@ -75,9 +75,9 @@ class Drift(Plane):
         self.window = slice(inner.start - reach, inner.stop + reach)
         count = self.window.stop - self.window.start
         self.beyond = -count % (1 << POOLINGS)  # rows and columns of nothing, so that the poolings fit
-        self.turn = nn.Linear(8 * width, 2)  # what the least squares did not see
-        nn.init.normal_(self.turn.weight, std=1e-3)  # not 0: on whole pixels a motion has no gradient
-        nn.init.zeros_(self.turn.bias)
+        # what the least squares did not see: small, and never pruned; not 0, as on whole pixels it has no gradient
+        self.turn = nn.Parameter(1e-3 * torch.randn(2, 8 * width))
+        self.turn_always = nn.Parameter(torch.zeros(2))
         steps, pixels = torch.arange(1, LEADS + 1.0), torch.arange(float(count))
         wanted = torch.arange(reach - 1.0, reach + inner.stop - inner.start + 1)  # the radar's, and one around
         for name, values in (("steps", steps), ("pixels", pixels), ("wanted", wanted)):
@@ -87,9 +87,9 @@ class Drift(Plane):
         x = x[..., self.window, self.window]
         count = x.shape[-1]
         levels = self.contracted(functional.pad(x.flatten(1, 2), (0, self.beyond, 0, self.beyond)))
-        motion = clouds_motion(x[:, _TOPS]) + self.turn(levels[-1].mean((2, 3)))
+        turned = functional.linear(levels[-1].mean((2, 3)), self.turn, self.turn_always)
         features = self.expanded(levels)[..., :count, :count]
-        return self.zoom(self._upwind(features, motion))
+        return self.zoom(self._upwind(features, clouds_motion(x[:, _TOPS]) + turned))
 
     def _upwind(self, features: Tensor, motion: Tensor) -> Tensor:
         """(batch, LEADS, channels, wanted, wanted): the wanted pixels as their air is seen now, linear in between."""
