@@ -178,8 +178,8 @@ def _together(
             limit = threshold(task, predict).thresholds if how in ("mean", "weighted") else [0.5]
             scores = scored(task, predict, split, decision=limit)
             paper = TABLE2["majority"] if group is voters and (how, split) == ("majority", "heldout") else None
-            known_to = skill(task, predict, split, _weight(group[0], place)) if how in ("mean", "weighted") else None
-            rows.append(_row(f"{how} of {title} ({len(group)})", paper, scores, known=known_to))
+            told = skill(task, predict, split, _weight(group[0], place)) if how in ("mean", "weighted") else None
+            rows.append(_row(f"{how} of {title} ({len(group)})", paper, scores, skilled=told))
             gain = difference(scores, single[best])
             details[f"{how} of {title}"] = {**by_year(scores), "above_best_single": list(gain), "best_single": best}
             notes.append(f"{how} of {title}: {_signed(gain)} above {best}.")
@@ -205,13 +205,13 @@ def _row(
     paper: tuple[float, float, float] | None,
     scores: Scores,
     piece: Mapping[str, Any] | None = None,
-    known: Skill | None = None,
+    skilled: Skill | None = None,
 ) -> list[Any]:
     means, found = by_year(scores), interval(scores)
     beside = "" if paper is None else ", ".join(f"{value:.3f}" for value in paper)
     ours = f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
     size = "" if piece is None else f"{piece.get('parameters', 0):,}"
-    more = ["", ""] if known is None else [f"{value:.4f}" for value in known.figures().values()]
+    more = ["", ""] if skilled is None else [f"{value:.4f}" for value in skilled.figures().values()]
     return [title, beside, ours, f"{means['2019']:.3f}", f"{means['2020']:.3f}", *more, size]
 
 

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fewer.core.errors import UserError
-from fewer.tasks.nowcast.blocks import recomputed
 from fewer.tasks.nowcast.plane import POOLINGS, Plane, pair
 from fewer.tasks.nowcast.windows import SEEN, center
 
@@ -61,7 +60,5 @@ class Focus(Plane):
                 "--batch 2 or more, or size 30 or more",
             )  # fmt: skip
         images = x.flatten(1, 2)
-        assert self.context is not None
-        around = recomputed(self.context, images, wanted=self.recompute)
-        features = self.expanded(self.contracted(images[:, :, self.window, self.window], around))
+        features = self.expanded(self.contracted(images[:, :, self.window, self.window], images))
         return self.zoom(features[:, None, :, self.edged, self.edged])

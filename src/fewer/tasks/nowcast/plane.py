@@ -16,6 +16,7 @@ from fewer.tasks.nowcast.windows import FACTOR, LEADS, center
 __all__ = ["POOLINGS", "Lead", "Plane", "pair"]
 
 POOLINGS = 3  # sides must be divisible by two that often
+_JOINED = 2  # the level of 48 km
 _DRY = -1.5  # first guess of every logit: rain is rare
 
 
@@ -41,7 +42,10 @@ class Lead(nn.Module):
 
 
 class Plane(nn.Module):
-    """The parts; a model says what goes in and where each lead time looks."""
+    """The parts; a model says what goes in and where each lead time looks.
+
+    `context` makes `joining` features of the whole image at 48 km, aligned with what goes in; they join at that level.
+    """
 
     def __init__(
         self, images: int, size: int, width: int, *, context: nn.Module | None = None, joining: int = 0, dropout: float
@@ -60,14 +64,14 @@ class Plane(nn.Module):
         nn.init.constant_(self.head[2].bias, _DRY)  # type: ignore[arg-type]
         self.recompute = False  # keep only each level's input for the backward pass
 
-    def contracted(self, images: Tensor, joining: Tensor | None = None) -> list[Tensor]:
-        """Every level's features, the coarsest last; what joins does so at the third level, 48 km."""
+    def contracted(self, images: Tensor, whole: Tensor | None = None) -> list[Tensor]:
+        """Every level's features, the coarsest last; the whole image is for the context, where there is one."""
         x, levels = images, []
         for level, block in enumerate(self.down):
             if level:
                 x = functional.max_pool2d(x, 2)
-            if level == 2 and joining is not None:
-                x = torch.cat([x, joining], dim=1)
+            if level == _JOINED and self.context is not None and whole is not None:
+                x = torch.cat([x, recomputed(self.context, whole, wanted=self.recompute)], dim=1)
             x = recomputed(block, x, wanted=self.recompute)
             levels.append(x)
         return levels

@@ -11,7 +11,7 @@ from fewer.tasks.nowcast.losses import LOSSES
 
 __all__ = ["GENERATED_SIZE", "MODELS", "Settings"]
 
-# the width that each model has in the competition: the paper's, and the starter kit's
+# the width of each model: ours, and what the paper's and the starter kit's had in the competition
 MODELS: dict[str, int] = {"drift": 16, "focus": 32, "baseline": 32, "improved": 32, "swin": 24, "vivit": 20}
 ADAPTATIONS = ("interleave", "channels", "upsample")
 GENERATED_SIZE = 84
