@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -13,6 +16,7 @@ from fewer.core.engine import Training
 from fewer.core.optimizer import Optimizer
 from fewer.core.plain import Plain
 from fewer.core.state import fresh_modules
+from fewer.tasks.nowcast.unet import UNet
 from toys import Fit, stream
 
 
@@ -99,3 +103,41 @@ def test_two_layers_and_two_steps_draw_different_numbers_and_one_layer_the_same_
     assert torch.equal(drawn("a", 0), drawn("a", 0))
     assert not torch.equal(drawn("a", 0), drawn("b", 0))
     assert not torch.equal(drawn("a", 0), drawn("a", 1))
+
+
+def test_a_sample_never_loses_all_its_channels_and_others_lose_their_share() -> None:
+    x = torch.ones(4000, 3, 2)
+    with drawing(stream(0, 0)):
+        found = Dropout(0.6, channels=True).train()(x)
+    kept = (found[:, :, 0] > 0).sum(1)
+    assert int(kept.min()) == 1 and torch.equal(found[:, :, 0], found[:, :, 1])
+    # of three channels none would be left in 0.216 of the samples; these keep all three
+    expected = torch.tensor([0.0, 0.432, 0.288, 0.064 + 0.216])
+    assert float((torch.bincount(kept, minlength=4) / len(x) - expected).abs().max()) < 0.03
+
+
+def test_an_improved_baseline_of_two_channels_has_gradients_that_are_numbers() -> None:
+    net = keyed_({"net": UNet(11, 2, improved=True, resize=True, gates=True)})["net"].train()
+    x = torch.randn(2, 11, 4, 24, 24, generator=torch.Generator().manual_seed(0))
+    for step in range(4):
+        with drawing(stream(0, step)):
+            found = torch.autograd.grad(net(x).square().mean(), list(net.parameters()))
+        assert all(bool(torch.isfinite(part).all()) for part in found)
+
+
+def test_layers_that_draw_are_compiled_into_one_graph_and_draw_the_same() -> None:
+    net = keyed_({"net": nn.Sequential(nn.Linear(4, 6), nn.RReLU(), nn.Dropout(0.3), nn.Linear(6, 2))})["net"].train()
+    graphs = []
+
+    def count(graph: Callable[..., Any], inputs: Any) -> Callable[..., Any]:
+        graphs.append(graph)
+        return graph
+
+    torch.compiler.reset()
+    compiled, x = torch.compile(net, backend=count, dynamic=False), torch.ones(5, 4)
+    for step in range(3):
+        with drawing(stream(1, step)):
+            expected = net(x)
+        with drawing(stream(1, step)):
+            assert torch.equal(compiled(x), expected)
+    assert len(graphs) == 1

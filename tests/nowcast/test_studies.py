@@ -23,6 +23,7 @@ from fewer.studies.nowcast_members import MEMBERS, SCALES, VOTERS
 from fewer.studies.nowcast_pieces import JUDGED, STEPS, Place, levels, run_piece, same_windows, truth
 from fewer.studies.nowcast_skill import entropy_below, skill
 from fewer.studies.nowcast_tables import QUICK, table1, table2
+from fewer.studies.nowcast_together import run_together
 from fewer.studies.study import STUDIES
 from fewer.tasks.nowcast.scores import Scores
 from fewer.tasks.nowcast.windows import Windows
@@ -52,7 +53,7 @@ def _write(name: str, place: Place, random: np.random.Generator) -> None:
     for split in ("validation", "test", "heldout"):
         fallen = truth(split, place).raining
         wrong = random.random(fallen.shape) < 0.25
-        arrays[split] = np.where(fallen ^ wrong, 16, 3).astype(np.uint8)
+        arrays[split] = np.where(fallen ^ wrong, 4 * STEPS // 5, STEPS // 7).astype(np.uint8)
     memory = io.BytesIO()
     np.savez_compressed(memory, **arrays)
     place.path(name, "npz").write_bytes(memory.getvalue())
@@ -109,6 +110,32 @@ def test_pieces_of_another_scale_are_refused(pieces: Place) -> None:
         run_piece("baseline", other)
     with pytest.raises(UserError, match="a finished piece"):
         levels("swin-all", "test", pieces)
+
+
+def test_pieces_in_steps_of_another_size_are_refused(pieces: Place, tmp_path: Path) -> None:
+    place = dataclasses.replace(pieces, out=tmp_path)
+    place.path("baseline", "json").parent.mkdir(parents=True)
+    found = json.loads(pieces.path("baseline", "json").read_text())
+    place.path("baseline", "json").write_text(json.dumps({**found, "steps": 20}))
+    with pytest.raises(UserError, match="steps of another size"):
+        run_piece("baseline", place)
+
+
+def test_pieces_made_together_are_those_made_alone(pieces: Place, tmp_path: Path) -> None:
+    place = dataclasses.replace(pieces, out=tmp_path)
+    assert run_together(["baseline", "climatology", "truth"], place, 2, 0.0) == 0
+    for name in ("baseline", "climatology"):
+        for split in JUDGED:
+            assert np.array_equal(levels(name, split, place), levels(name, split, pieces))
+    assert np.array_equal(truth("test", place).raining, truth("test", pieces).raining)
+
+
+def test_a_mistake_in_one_of_several_processes_ends_all_with_its_line(
+    pieces: Place, capfd: pytest.CaptureFixture[str]
+) -> None:
+    other = dataclasses.replace(pieces, scale=dataclasses.replace(SMALL, samples=8))
+    assert run_together(["baseline"], other, 2, 0.0) == 2
+    assert capfd.readouterr().err.count("another scale (samples)") == 1
 
 
 def test_pieces_of_other_windows_are_told_apart(pieces: Place) -> None:

@@ -52,7 +52,10 @@ def draws(loss: Loss) -> Loss:
 
 
 class Dropout(nn.Module):
-    """Zeros a share `p` of the numbers, or of the channels of each sample, and scales up the rest; eval: nothing."""
+    """Zeros a share `p` of the numbers, or of the channels of each sample, and scales up the rest; eval: nothing.
+
+    A sample that would lose all its channels keeps them all: of 32 channels and p = 0.4, one in 5e12.
+    """
 
     def __init__(self, p: float = 0.5, *, channels: bool = False, name: str = "dropout") -> None:
         super().__init__()
@@ -66,7 +69,11 @@ class Dropout(nn.Module):
             drawn = torch.rand(shape, device=x.device, dtype=x.dtype)
         else:
             drawn = _Now.noise.uniform(self.name, shape)
-        keep = (drawn >= self.p).to(x.dtype)
+        kept = drawn >= self.p
+        if self.channels and self.p < 1:
+            # through instance norms, the gradient of a sample of which nothing is left is no number
+            kept = kept | ~kept.any(dim=1, keepdim=True)
+        keep = kept.to(x.dtype)
         return x * (keep / (1 - self.p) if self.p < 1 else keep)
 
     def extra_repr(self) -> str:

@@ -148,7 +148,9 @@ class Engine(ABC):
         if isinstance(self.data, TensorData):
             flat = self.data.take(index.reshape(-1))
         else:
-            flat = convert(self.data.take(index.reshape(-1).cpu()), self.device, self.training.dtype)
+            # numbers for the CPU wait for the device: not where the data lie there already
+            here = index if getattr(self.data, "device", None) == self.device else index.cpu()
+            flat = convert(self.data.take(here.reshape(-1)), self.device, self.training.dtype)
         if not self.data.in_memory:
             return flat
         return pytree.tree_map(lambda leaf: leaf.view(*index.shape, *leaf.shape[1:]), flat)

@@ -29,9 +29,14 @@ _MULTIPLY_1 = _signed(0xBF58476D1CE4E5B9)
 _MULTIPLY_2 = _signed(0x94D049BB133111EB)
 
 
-@functools.cache
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def name_key(name: str) -> int:
-    """A signed 64-bit number for a name, the same in every process."""
+    """A signed 64-bit number for a name, the same in every process; compilers, which cannot hash, take it as given."""
+    return _hashed(name)
+
+
+@functools.cache
+def _hashed(name: str) -> int:
     return _signed(int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little"))
 
 

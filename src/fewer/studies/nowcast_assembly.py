@@ -18,12 +18,12 @@ from fewer.tasks.nowcast.generated import places
 from fewer.tasks.nowcast.scores import Counts, Scores, mean_iou
 from fewer.tasks.nowcast.task import Nowcast
 from fewer.tasks.nowcast.thresholds import LOWEST, Choice, choose
-from fewer.tasks.nowcast.windows import Windows
+from fewer.tasks.nowcast.windows import LEADS, Windows
 
 __all__ = ["Recorded", "by_year", "decided", "recalled", "scored", "threshold"]
 
 SPLITS = ("validation", "test", "heldout")
-_PER_BATCH = 4
+_AT_ONCE = 1 << 24  # pixels of all lead times
 
 
 class _Fallen:
@@ -31,18 +31,19 @@ class _Fallen:
 
     in_memory = True
 
-    def __init__(self, found: Truth, split: int) -> None:
-        self.found, self.split = found, split
+    def __init__(self, found: Truth, split: int, device: str) -> None:
+        parts = (found.raining, found.valid, found.place)
+        self.raining, self.valid, self.place = (torch.from_numpy(part).to(device) for part in parts)
+        self.split = split
 
     def __len__(self) -> int:
-        return len(self.found.place)
+        return len(self.place)
 
     def take(self, index: Tensor) -> Windows:
-        rows = index.numpy()
-        rate = torch.from_numpy(self.found.raining[rows]).float()  # 1 mm/h where it rained
-        valid = torch.from_numpy(self.found.valid[rows]).float()
+        rows = index.to(self.place.device)
+        rate = self.raining[rows].float()  # 1 mm/h where it rained
         number, split = index.view(-1, 1, 1, 1, 1), torch.full((len(rows), 1, 1, 1), self.split)
-        return Windows(number, split, rate, valid, torch.from_numpy(self.found.place[rows]))
+        return Windows(number, split, rate, self.valid[rows].float(), self.place[rows])
 
 
 class Recorded(Nowcast):
@@ -50,7 +51,8 @@ class Recorded(Nowcast):
 
     def __init__(self, place: Place) -> None:
         super().__init__()
-        self.kept = {split: _Fallen(truth(split, place), k) for k, split in enumerate(SPLITS)}
+        self.per_batch = max(1, _AT_ONCE // (LEADS * place.scale.size**2))
+        self.kept = {split: _Fallen(truth(split, place), k, place.device) for k, split in enumerate(SPLITS)}
 
     def _split(self, split: str) -> Data[Windows]:
         return self.kept[split]
@@ -58,12 +60,11 @@ class Recorded(Nowcast):
 
 def recalled(name: str, place: Place) -> Predict:
     """A piece's forecasts as a predictor: the middle of each step of probability."""
-    found = [levels(name, split, place) for split in SPLITS]
+    found = [torch.from_numpy(levels(name, split, place)).to(place.device) for split in SPLITS]
 
     def predict(batch: Windows) -> Tensor:
-        rows = batch.satellite.flatten().numpy()
-        held = found[int(batch.missing.flatten()[0])][rows]
-        return (torch.from_numpy(held).float() + 0.5) / STEPS
+        held = found[int(batch.missing.flatten()[0])]
+        return (held[batch.satellite.flatten().to(held.device)].float() + 0.5) / STEPS
 
     return predict
 
@@ -71,7 +72,12 @@ def recalled(name: str, place: Place) -> Predict:
 def decided(predict: Predict, choice: Choice) -> Predict:
     """The same with decisions already made: 1 where it says rain."""
     limits = torch.tensor(choice.thresholds).view(1, -1, 1, 1)
-    return lambda batch: (predict(batch) >= limits).float()
+
+    def decide(batch: Windows) -> Tensor:
+        found = predict(batch)
+        return (found >= limits.to(found)).float()
+
+    return decide
 
 
 def scored(
@@ -81,7 +87,7 @@ def scored(
     names = [f"{one.year}/{one.region}" for one in places()]
     scores = Scores(decision=decision, regions=names, histograms=histograms)
     data = task.kept[split]
-    for index in batches(data, _PER_BATCH):
+    for index in batches(data, task.per_batch):
         batch = data.take(index)
         scores.add(predict(batch), batch.rate, batch.valid, batch.place)
     return scores

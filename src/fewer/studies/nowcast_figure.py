@@ -32,7 +32,7 @@ def fig1(scale: str, out: Path, say: Say) -> Result:
     vote = combine(task, members, "majority")
     fallen, window = truth("test", place), _changing(truth("test", place).raining, truth("test", place).place)
     batch = task.kept["test"].take(torch.tensor([window]))
-    probability = vote(batch)[0].numpy()
+    probability = vote(batch)[0].cpu().numpy()
     title = f"{REGION} {YEAR} (generated weather), the vote of {len(voters)} models: hours ahead and share of rain"
     by_hour(out / "nowcast-fig1.png", probability, fallen.raining[window], fallen.valid[window], title=title)
     write_whole(out / "nowcast-fig1.gif", film(probability, fallen.raining[window], fallen.valid[window]))

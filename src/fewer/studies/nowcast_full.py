@@ -22,6 +22,7 @@ from fewer.core.plain import Plain
 from fewer.core.settings import nearest
 from fewer.studies.nowcast_members import MEMBERS, SCALES, Scale, member
 from fewer.studies.nowcast_pieces import BASELINES, Place, Placed, run_piece
+from fewer.studies.nowcast_together import run_together, timed
 
 __all__ = ["main"]
 
@@ -45,30 +46,29 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--precision", choices=("float32", "bfloat16"), help="default: the scale's own; a CPU: float32")
     parser.add_argument("--compile", action="store_true", help="torch.compile the networks on CUDA")
+    parser.add_argument("--processes", type=int, default=1, help="pieces at a time; they share the windows")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     try:
-        _run(parser.parse_args(words))
+        return _run(parser.parse_args(words))
     except UserError as error:
         print(error, file=sys.stderr)
         return 2
-    return 0
 
 
-def _run(chosen: argparse.Namespace) -> None:
+def _run(chosen: argparse.Namespace) -> int:
     every = ["truth", *BASELINES, *MEMBERS]
     if chosen.list or not chosen.pieces:
         for name in every:
             print(f"{name:<26} {MEMBERS[name].title if name in MEMBERS else 'no training'}")
-        return
+        return 0
     for name in chosen.pieces:
         if name not in every:
             raise UserError(f"piece {name!r}", "one that --list names", nearest(name, every))
     begin = time.monotonic()
-
-    def say(line: str) -> None:
-        print(f"{time.monotonic() - begin:7.1f} s  {line}", flush=True)
-
+    say = timed(begin)
     place = Place(Path(chosen.out), _scale(chosen), chosen.device, say)
+    if chosen.processes > 1 and chosen.seconds is None:
+        return run_together(chosen.pieces, place, chosen.processes, begin)
     for name in chosen.pieces:
         if chosen.seconds is not None:
             if name in MEMBERS:
@@ -77,6 +77,7 @@ def _run(chosen: argparse.Namespace) -> None:
             continue
         run_piece(name, place)
         say(f"{name} done")
+    return 0
 
 
 def _scale(chosen: argparse.Namespace) -> Scale:

@@ -80,9 +80,11 @@ MEMBERS: dict[str, Member] = {
         Member("baseline", "baseline, bce", {"model": "baseline"}, paper=(0.213, 0.241, 0.184)),
         Member("baseline-iou", "baseline, IoU loss", {"model": "baseline", "loss": "iou"}, paper=(0.190, 0.210, 0.171)),
         Member("baseline-all", "baseline, bce, train all", {"model": "baseline", **_ALL}, paper=(0.222, 0.252, 0.192)),
+        Member("baseline-plain", "baseline, bce, no dropout", {"model": "baseline", "dropout": 0.0}),
         Member("improved-transposed", "improved, transposed convolution, bce", {**_IMPROVED, "transposed": True},
                paper=(0.245, 0.274, 0.217)),
         Member("improved", "improved, bce", _IMPROVED, paper=(0.246, 0.267, 0.225)),
+        Member("improved-plain", "improved, bce, no dropout", {**_IMPROVED, "dropout": 0.0}),
         Member("improved-adabelief", "improved, bce, AdaBelief", _IMPROVED, "adabelief"),
         Member("swin-iou", "Swin-UNETR, IoU loss", {**_SWIN, "loss": "iou"}, paper=(0.190, 0.206, 0.174)),
         Member("swin-dice", "Swin-UNETR, dice and focal", {**_SWIN, "loss": "dice_focal"}, paper=(0.210, 0.228, 0.192)),
@@ -101,6 +103,7 @@ MEMBERS: dict[str, Member] = {
         Member("focus-adabelief", "geometry-aware, bce, AdaBelief", {"model": "focus"}, "adabelief"),
         Member("focus-deltas", "geometry-aware, bce, temporal shift", {"model": "focus", "deltas": True}),
         Member("drift", "geometry-aware, upwind, bce", {"model": "drift"}),
+        Member("drift-adabelief", "geometry-aware, upwind, bce, AdaBelief", {"model": "drift"}, "adabelief"),
         Member("swin-deltas", "Swin-UNETR, bce, temporal shift", {**_SWIN, "deltas": True}),
     )
 }  # fmt: skip

@@ -1,8 +1,8 @@
 """Pieces of the nowcast studies: one model trained, and what it forecasts for every window, in a few megabytes.
 
 Votes need all members' forecasts of the same windows, and a GPU is often lent for minutes only. A piece therefore
-leaves its probabilities in steps of 0.05, one byte a pixel before compression: thresholds that are multiples of 0.05
-are exact, means good to 0.025. The truth of the windows is a piece of its own; wet pixels of each window tell whether a
+leaves its probabilities in steps of 0.01, one byte a pixel before compression: thresholds that are multiples of 0.01
+are exact, means good to 0.005. The truth of the windows is a piece of its own; wet pixels of each window tell whether a
 forecast belongs to it.
 """
 
@@ -14,7 +14,7 @@ import io
 import json
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,9 +37,9 @@ from fewer.job import versions
 from fewer.studies.nowcast_members import SCALES, Member, Scale, member
 from fewer.studies.study import Say, hardware
 from fewer.tasks.nowcast.climatology import Climatology
-from fewer.tasks.nowcast.generated import generated
+from fewer.tasks.nowcast.generated import Wish, generated
 from fewer.tasks.nowcast.persistence import SatelliteExtrapolation, SatellitePersistence
-from fewer.tasks.nowcast.scores import wet
+from fewer.tasks.nowcast.scores import LEVELS, wet
 from fewer.tasks.nowcast.settings import Settings
 from fewer.tasks.nowcast.task import Nowcast
 from fewer.tasks.nowcast.windows import Windows
@@ -58,7 +58,7 @@ __all__ = [
     "truth",
 ]
 
-STEPS = 20  # of probability that are kept
+STEPS = LEVELS  # of probability that are kept: all that scores tell apart
 JUDGED = ("validation", "test", "heldout")
 BASELINES: dict[str, Callable[[Data[Windows]], Predict]] = {
     "climatology": Climatology,
@@ -84,17 +84,25 @@ class Place:
         """Where a training that was cut off goes on."""
         return Folder(self.out / "unfinished" / name)
 
+    def wish(self, split: str) -> Wish:
+        """The windows of a split."""
+        return Wish(split, self.scale.windows[split], self.scale.size, self.scale.seed)
+
     def data(self, split: str) -> Data[Windows]:
-        return _windows(split, self.scale.windows[split], self.scale.size, self.scale.seed, self.device)
+        return _windows(self.wish(split), self.device)
+
+    def hold_(self, split: str, packed: Mapping[str, Tensor]) -> None:
+        """Windows that were drawn elsewhere, for all pieces of this process."""
+        _HELD[self.wish(split), self.device] = self.wish(split).data(packed)
 
 
 class _Moved:
-    """Tensors on a GPU that are asked for by numbers on the CPU."""
+    """Tensors on a GPU that may be asked for by numbers on the CPU."""
 
     in_memory = True
 
     def __init__(self, data: Data[Windows], device: str) -> None:
-        self.data, self.device = data, device
+        self.data, self.device = data, torch.device(device)
 
     def __len__(self) -> int:
         return len(self.data)
@@ -103,10 +111,14 @@ class _Moved:
         return self.data.take(index.to(self.device))
 
 
+_HELD: dict[tuple[Wish, str], Data[Windows]] = {}
+
+
 @functools.lru_cache(maxsize=4)
-def _windows(split: str, count: int, size: int, seed: int, device: str) -> Data[Windows]:
+def _windows(wish: Wish, device: str) -> Data[Windows]:
     """Made once for all pieces of a process."""
-    found = generated(split, count=count, size=size, seed=seed, device=device)
+    if (found := _HELD.get((wish, device))) is None:
+        found = generated(wish.split, count=wish.count, size=wish.size, seed=wish.seed, device=device)
     return found if device == "cpu" else _Moved(found, device)
 
 
@@ -127,7 +139,7 @@ def run_piece(name: str, place: Place) -> dict[str, Any]:
     """The truth, a baseline or a member: found if it is there, made and saved if not."""
     path = place.path(name, "json")
     if path.exists():
-        return _same_scale(json.loads(path.read_text()), place.scale, path)
+        return _alike(json.loads(path.read_text()), place.scale, path)
     path.parent.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
     details: dict[str, Any] = {}
@@ -142,9 +154,10 @@ def run_piece(name: str, place: Place) -> dict[str, Any]:
             forecast: Predict = BASELINES[name](place.data("train"))
         else:
             forecast, details = _trained(member(name), place)
-        arrays = {split: _levels(forecast, place.data(split)) for split in JUDGED}
-    wet_pixels = {split: _wet_pixels(place, split) for split in JUDGED}
-    made = {"scale": dataclasses.asdict(place.scale), "hardware": hardware(), "versions": versions()}
+        with torch.compiler.set_stance("force_eager"):  # compiling once more would take longer than all forecasts
+            arrays = {split: _levels(forecast, place.data(split)) for split in JUDGED}
+    wet_pixels = {split: _wet_pixels(place.wish(split), place.device) for split in JUDGED}
+    made = {"scale": dataclasses.asdict(place.scale), "steps": STEPS, "hardware": hardware(), "versions": versions()}
     seconds = round(time.monotonic() - begin, 1)
     content = {"piece": name, "wet_pixels": wet_pixels, "seconds": seconds, **details, **made}
     memory = io.BytesIO()
@@ -159,10 +172,13 @@ def run_piece(name: str, place: Place) -> dict[str, Any]:
 def record(name: str, place: Place) -> dict[str, Any] | None:
     """What is known of a finished piece."""
     path = place.path(name, "json")
-    return _same_scale(json.loads(path.read_text()), place.scale, path) if path.exists() else None
+    return _alike(json.loads(path.read_text()), place.scale, path) if path.exists() else None
 
 
-def _same_scale(found: dict[str, Any], scale: Scale, path: Path) -> dict[str, Any]:
+def _alike(found: dict[str, Any], scale: Scale, path: Path) -> dict[str, Any]:
+    """The same, if it may stand beside pieces of that scale made today."""
+    if found.get("steps") != STEPS:
+        raise UserError(f"{path} in steps of another size", f"forecasts in {STEPS} steps", "choose another --out")
     wanted = json.loads(json.dumps(dataclasses.asdict(scale)))
     del wanted["compile"]  # as fast as it likes
     if apart := [key for key, value in wanted.items() if found.get("scale", {}).get(key) != value]:
@@ -240,13 +256,8 @@ def _fallen(data: Data[Windows]) -> Truth:
 
 
 @functools.lru_cache(maxsize=4)
-def _counted(split: str, count: int, size: int, seed: int, device: str) -> tuple[int, ...]:
-    return tuple(_fallen(_windows(split, count, size, seed, device)).wet_pixels())
-
-
-def _wet_pixels(place: Place, split: str) -> list[int]:
-    scale = place.scale
-    return list(_counted(split, scale.windows[split], scale.size, scale.seed, place.device))
+def _wet_pixels(wish: Wish, device: str) -> list[int]:
+    return _fallen(_windows(wish, device)).wet_pixels()
 
 
 def same_windows(first: dict[str, Any], second: dict[str, Any]) -> bool:

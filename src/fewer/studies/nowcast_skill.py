@@ -20,7 +20,6 @@ from fewer.tasks.nowcast.losses import cross_entropy, valid_mean
 
 __all__ = ["Skill", "entropy_below", "skill"]
 
-_PER_BATCH = 4
 _PIXELS = (1, 2, 3)  # leads, rows, columns
 
 
@@ -40,14 +39,15 @@ class Skill:
 def skill(task: Recorded, predict: Predict, split: str, weight: float) -> Skill:
     """A pass over the split."""
     data, parts = task.kept[split], []
-    for index in batches(data, _PER_BATCH):
+    for index in batches(data, task.per_batch):
         batch = data.take(index)
         probability, wet = predict(batch), (batch.rate > 0).float()
         entropy = valid_mean(cross_entropy(torch.logit(probability, 1e-6), wet, weight), batch.valid, _PIXELS)
         rained, dry = wet * batch.valid, (1 - wet) * batch.valid
         both = (rained.sum(_PIXELS) > 0) & (dry.sum(_PIXELS) > 0)
         apart = valid_mean(probability, rained, _PIXELS) - valid_mean(probability, dry, _PIXELS)
-        parts.append((entropy.double(), torch.where(both, apart.double(), torch.nan), batch.place))
+        found = (entropy.double(), torch.where(both, apart.double(), torch.nan), batch.place)
+        parts.append(tuple(part.cpu() for part in found))
     return Skill(*[torch.cat(column) for column in zip(*parts)])
 
 

@@ -31,11 +31,11 @@ __all__ = ["available", "ensembles", "table1", "table2", "where"]
 QUICK = (
     "baseline", "baseline-iou", "improved", "improved-adabelief", "swin", "vivit", "focus", "focus-deltas", "drift",
 )  # fmt: skip
-OURS = ("focus", "focus-adabelief", "focus-deltas", "drift")
+OURS = ("focus", "focus-adabelief", "focus-deltas", "drift", "drift-adabelief")
 # what an hour of one GPU trains; further members take part if their pieces are there
 FULL = (
     "baseline", "baseline-iou", "improved", "improved-adabelief", "swin", "swin-adabelief", "channels",
-    "channels-adabelief", "vivit", "focus", "focus-deltas", "drift",
+    "channels-adabelief", "vivit", "focus", "focus-deltas", "drift", "drift-adabelief",
 )  # fmt: skip
 PAPER_BEST_TEST = (0.291, 0.303, 0.278)
 TABLE2: dict[str, tuple[float, float, float]] = {
@@ -162,11 +162,13 @@ def _together(
     task: Recorded, place: Place, names: Sequence[str], split: str, known: Mapping[str, Choice]
 ) -> tuple[list[list[Any]], list[str], dict[str, Any]]:
     """Rows of ensembles of the paper's voters and of all models; thresholds that are known are not chosen again."""
-    voters = [name for name in VOTERS if name in names]
+    voters, ours = ([name for name in group if name in names] for group in (VOTERS, OURS))
     rows, notes = [], []
     details: dict[str, Any] = {}
     honest = [name for name in names if not MEMBERS[name].settings.get("train_on_all")]
-    for group, title in ((voters, "the paper's voters"), (honest, "all models")):
+    for group, title in (
+        (voters, "the paper's voters"), (ours, "the geometry-aware models"), (honest, "all models"),
+    ):  # fmt: skip
         if len(group) < 2:
             continue
         members = {name: recalled(name, place) for name in group}

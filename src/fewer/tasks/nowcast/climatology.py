@@ -31,9 +31,9 @@ class Climatology:
         for index in batches(data, _PER_BATCH, limit):
             batch = data.take(index)
             raining = wet(batch.rate, rain_mm_per_hour) & (batch.valid > 0)
-            for k, place in enumerate(batch.place.tolist()):
-                for sums, part in ((rain, raining[k]), (seen, batch.valid[k] > 0)):
-                    sums[place] = sums.get(place, torch.zeros(part.shape[1:])) + part.sum(0).cpu()
+            for sums, part in ((rain, raining), (seen, batch.valid > 0)):
+                for place, found in zip(batch.place.tolist(), part.sum(1).cpu()):
+                    sums[place] = sums.get(place, torch.zeros(found.shape)) + found
         if not rain:
             raise UserError("a climatology of nothing", "at least one window")
         common = torch.stack(list(rain.values())).sum(0), torch.stack(list(seen.values())).sum(0)

@@ -21,7 +21,7 @@ from fewer.tasks.nowcast.remembered import remembered
 from fewer.tasks.nowcast.weather import WET, Weather, checked_size
 from fewer.tasks.nowcast.windows import LEADS, SEEN, Windows
 
-__all__ = ["YEARS", "PackedWindows", "coded", "decoded", "generated", "places"]
+__all__ = ["YEARS", "PackedWindows", "Wish", "coded", "decoded", "generated", "places"]
 
 YEARS = (2019, 2020)
 _STEP, _CODE_OF_WET, _BLIND = 0.035, 55, 255  # codes of rates: 0 dry, 1 to 254 a logarithmic scale, 255 no radar
@@ -46,27 +46,21 @@ def generated(
     if count < 1:
         raise UserError(f"{count} windows", "at least one")
     checked_size(size)
-    wished = Wish(split, count, size, seed, checked_regions(regions))
-    packed: Mapping[str, Tensor]
+    wish = Wish(split, count, size, seed, checked_regions(regions))
     if torch.device(device).type == "cpu":
-        packed = remembered(wished.words(), wished.bytes(), functools.partial(_drawn, wished, device))
-    else:
-        packed = _drawn(wished, device)
-    place = torch.arange(count, device=device) % len(places(regions))
-    windows = PackedWindows(packed["satellite"], packed["codes"], place)
-    ready = 4 * count * size**2 * (SEEN * (len(BANDS) + 1) + 2 * LEADS) <= _UNPACKED_BYTES
-    return TensorData(windows.take(torch.arange(count))) if ready else windows
+        return wish.data(remembered(wish.words(), wish.bytes(), functools.partial(_drawn, wish, device)))
+    return wish.data(_drawn(wish, device))
 
 
 @dataclass(frozen=True)
 class Wish:
-    """Which windows."""
+    """Which windows; several processes may draw them together into one room."""
 
     split: str
     count: int
     size: int
     seed: int
-    regions: tuple[str, ...]
+    regions: tuple[str, ...] = tuple(CORE)
 
     def words(self) -> str:
         """A name that no other windows have."""
@@ -77,21 +71,42 @@ class Wish:
         """Of them packed."""
         return self.count * self.size**2 * (2 * SEEN * len(BANDS) + LEADS)
 
+    def room(self, device: str) -> dict[str, Tensor]:
+        """For all of them packed, not yet drawn."""
+        shape = (self.size, self.size)
+        return {
+            "satellite": torch.empty(self.count, SEEN, len(BANDS), *shape, dtype=torch.float16, device=device),
+            "codes": torch.empty(self.count, LEADS, *shape, dtype=torch.uint8, device=device),
+        }
+
+    def draw_(self, packed: Mapping[str, Tensor], part: int = 0, parts: int = 1) -> None:
+        """Draw a part of them, on the device where their room is."""
+        device = packed["codes"].device
+        everywhere = places(self.regions)
+        chunk = 32 if device.type == "cuda" else 4 if self.size < 200 else 1
+        for first in range(part * chunk, self.count, parts * chunk):
+            # always whole chunks: even the last bits of a window do not depend on how many are wanted
+            scenes = [
+                draw_scene(everywhere[number % len(everywhere)], seed=self.seed, name=f"{self.split}/{number}")
+                for number in range(first, first + chunk)
+            ]
+            satellite, codes = _packed(scenes, self.size, device)
+            kept = min(chunk, self.count - first)
+            packed["satellite"][first : first + kept] = satellite[:kept]
+            packed["codes"][first : first + kept] = codes[:kept]
+
+    def data(self, packed: Mapping[str, Tensor]) -> Data[Windows]:
+        """What was drawn, as a data set: unpacked if that is of a moderate size."""
+        numbers = torch.arange(self.count, device=packed["codes"].device)
+        windows = PackedWindows(packed["satellite"], packed["codes"], numbers % len(places(self.regions)))
+        unpacked = 4 * self.count * self.size**2 * (SEEN * (len(BANDS) + 1) + 2 * LEADS)
+        return TensorData(windows.take(numbers)) if unpacked <= _UNPACKED_BYTES else windows
+
 
 def _drawn(wish: Wish, device: str) -> dict[str, Tensor]:
-    everywhere = places(wish.regions)
-    chunk = 32 if torch.device(device).type == "cuda" else 4 if wish.size < 200 else 1
-    satellites, codes = [], []
-    for first in range(0, wish.count, chunk):
-        # always whole chunks: even the last bits of a window do not depend on how many are wanted
-        scenes = [
-            draw_scene(everywhere[number % len(everywhere)], seed=wish.seed, name=f"{wish.split}/{number}")
-            for number in range(first, first + chunk)
-        ]
-        satellite, code = _packed(scenes, wish.size, device)
-        satellites.append(satellite[: wish.count - first])
-        codes.append(code[: wish.count - first])
-    return {"satellite": torch.cat(satellites), "codes": torch.cat(codes)}
+    packed = wish.room(device)
+    wish.draw_(packed)
+    return packed
 
 
 class PackedWindows:
@@ -132,7 +147,7 @@ def decoded(code: Tensor) -> tuple[Tensor, Tensor]:
     return levels[code.long()], (code != _BLIND).float()
 
 
-def _packed(scenes: Sequence[Scene], size: int, device: str) -> tuple[Tensor, Tensor]:
+def _packed(scenes: Sequence[Scene], size: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Images and codes of some scenes, with the gaps that real ones have."""
     frames = Weather(scenes, size=size, device=device).frames(
         SEEN + LEADS, seen=range(SEEN), measured=range(SEEN, SEEN + LEADS)

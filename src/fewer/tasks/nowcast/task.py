@@ -25,7 +25,6 @@ from fewer.tasks.nowcast.windows import Windows
 
 __all__ = ["ADABELIEF", "ADAMW", "Nowcast", "Seen", "Settings"]
 
-_PER_BATCH = 4
 _PER_HOUR = 4  # lead times
 _ROUNDING = 0.01  # deviations; packed images are in half precision
 _COUNTED = 256  # windows from which the wet share is counted, spread over the training data
@@ -45,6 +44,7 @@ class Seen(NamedTuple):
 class Nowcast(Task[Windows]):
     """Predictions are probabilities of rain, (batch, LEADS, size, size), from 15 minutes to 8 hours ahead."""
 
+    per_batch = 4  # windows that are judged at a time
     recommended: Mapping[str, Any] = {
         "steps": 400,
         "batch": 8,
@@ -103,7 +103,7 @@ class Nowcast(Task[Windows]):
         # the competition's own test windows have no truth: there a model is judged by the validation windows
         judged = "validation" if split == "test" and self.settings.data else split
         data, scores = self._split(judged), Scores(rain_mm_per_hour=self.settings.rain_mm_per_hour)
-        for index in batches(data, _PER_BATCH):
+        for index in batches(data, self.per_batch):
             batch = data.take(index)
             scores.add((yield batch), batch.rate, batch.valid, batch.place)
         hours = Counts(*[part.view(-1, _PER_HOUR).sum(1) for part in scores.counts.sum(0)]).iou().tolist()
@@ -122,7 +122,7 @@ class Nowcast(Task[Windows]):
         """IoU of each region-year."""
         data = self._split("validation" if split == "test" and self.settings.data else split)
         scores = Scores(rain_mm_per_hour=self.settings.rain_mm_per_hour)
-        for index in batches(data, _PER_BATCH):
+        for index in batches(data, self.per_batch):
             batch = data.take(index)
             scores.add((yield batch), batch.rate, batch.valid, batch.place)
         return {int(place): iou for place, iou in scores.by_place().items()}
@@ -177,7 +177,7 @@ class Nowcast(Task[Windows]):
             data = self._split("train")
             index = torch.linspace(0, len(data) - 1, min(_COUNTED, len(data))).long()
             rain = fallen = valid = 0.0
-            for part in index.split(_PER_BATCH):
+            for part in index.split(self.per_batch):
                 batch = data.take(part)
                 wet = self._wet(batch) * batch.valid
                 rain += float(wet.sum(dtype=torch.float64))
