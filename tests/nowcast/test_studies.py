@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import average_precision_score
 
 from fewer.core.errors import UserError
 from fewer.core.folder import Folder
@@ -21,7 +22,7 @@ from fewer.studies.nowcast_assembly import Recorded, by_year, recalled, scored, 
 from fewer.studies.nowcast_figure import fig1
 from fewer.studies.nowcast_members import MEMBERS, SCALES, VOTERS
 from fewer.studies.nowcast_pieces import JUDGED, STEPS, Place, levels, run_piece, same_windows, truth
-from fewer.studies.nowcast_skill import entropy_below, skill
+from fewer.studies.nowcast_skill import entropy_below, precision_above, skill
 from fewer.studies.nowcast_tables import QUICK, table1, table2
 from fewer.studies.nowcast_together import run_together
 from fewer.studies.study import STUDIES
@@ -193,10 +194,23 @@ def test_a_forecast_that_knows_only_how_wet_a_window_is_does_not_know_where(piec
     assert found["windows"].figures()["knows_where"] == pytest.approx(0.0, abs=1e-6)
     # right in three quarters of all pixels: 0.825 against 0.175, less what is wrong on both sides
     assert found["focus"].figures()["knows_where"] == pytest.approx(0.5 * 0.65, abs=0.02)
-    gap = entropy_below(found, "focus", "windows")
+    gap = entropy_below(found["focus"], found["windows"])
     assert gap.low <= gap.value <= gap.high
-    mirrored = entropy_below(found, "windows", "focus")
+    mirrored = entropy_below(found["windows"], found["focus"])
     assert mirrored.value == pytest.approx(-gap.value)
+
+
+def test_precision_of_recorded_forecasts_is_that_of_all_their_pixels_and_its_gap_is_paired(pieces: Place) -> None:
+    task, fallen = Recorded(pieces), truth("test", pieces)
+    good, poor = (skill(task, recalled(name, pieces), "test", 2.5) for name in ("focus", "baseline"))
+    chance, wet = levels("focus", "test", pieces)[fallen.valid], fallen.raining[fallen.valid]
+    expected = average_precision_score(wet, chance)
+    assert good.figures()["average_precision"] == pytest.approx(expected, rel=1e-6)
+    gap = precision_above(good, poor)
+    assert (
+        gap.value == pytest.approx(expected - poor.figures()["average_precision"]) and gap.low <= gap.value <= gap.high
+    )
+    assert precision_above(good, good) == (0.0, 0.0, 0.0)
 
 
 def test_the_tables_put_the_papers_numbers_beside_and_mark_choices_on_the_test_windows(

@@ -14,6 +14,7 @@ import io
 import json
 import shutil
 import time
+import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +40,7 @@ from fewer.studies.study import Say, hardware
 from fewer.tasks.nowcast.climatology import Climatology
 from fewer.tasks.nowcast.generated import Wish, generated
 from fewer.tasks.nowcast.persistence import SatelliteExtrapolation, SatellitePersistence
-from fewer.tasks.nowcast.scores import LEVELS, wet
+from fewer.tasks.nowcast.scores import LEVELS, leveled, wet
 from fewer.tasks.nowcast.settings import Settings
 from fewer.tasks.nowcast.task import Nowcast
 from fewer.tasks.nowcast.windows import Windows
@@ -160,13 +161,22 @@ def run_piece(name: str, place: Place) -> dict[str, Any]:
     made = {"scale": dataclasses.asdict(place.scale), "steps": STEPS, "hardware": hardware(), "versions": versions()}
     seconds = round(time.monotonic() - begin, 1)
     content = {"piece": name, "wet_pixels": wet_pixels, "seconds": seconds, **details, **made}
-    memory = io.BytesIO()
-    np.savez_compressed(memory, **arrays)  # type: ignore[arg-type]
-    write_whole(place.path(name, "npz"), memory.getvalue())
+    packed = _zipped(arrays)
+    write_whole(place.path(name, "npz"), packed)
     write_whole(path, (json.dumps(content, indent=1) + "\n").encode())
     shutil.rmtree(place.unfinished(name).path, ignore_errors=True)
-    place.say(f"{name}: {content['seconds']} s, {len(memory.getvalue()) / 1e6:.1f} MB")
+    place.say(f"{name}: {content['seconds']} s, {len(packed) / 1e6:.1f} MB")
     return content
+
+
+def _zipped(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """As numpy's own, six times as fast and half as large again: forecasts of thousands of windows took a minute."""
+    memory = io.BytesIO()
+    with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as held:
+        for name, array in arrays.items():
+            with held.open(f"{name}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, array)
+    return memory.getvalue()
 
 
 def record(name: str, place: Place) -> dict[str, Any] | None:
@@ -198,7 +208,7 @@ def _trained(one: Member, place: Place) -> tuple[Predict, dict[str, Any]]:
         precision=one.precision or scale.precision,
         compile=scale.compile,
     )
-    engine = Plain(task, training, scale.seed)
+    engine = Plain(task, training, scale.seed + one.seed)
     folder = place.unfinished(one.name)
     with folder.locked():
         folder.claim({"scale": {**dataclasses.asdict(scale), "compile": False}, "device": place.device}, versions())
@@ -241,8 +251,7 @@ def _levels(forecast: Predict, data: Data[Windows]) -> NDArray[np.uint8]:
     found = []
     for index in batches(data, _PER_BATCH):
         probability = forecast(data.take(index)).float().nan_to_num(0.0).cpu()
-        edges = torch.arange(1, STEPS, dtype=torch.float64).div(STEPS).float()
-        found.append(torch.bucketize(probability, edges, right=True).to(torch.uint8).numpy())
+        found.append(leveled(probability).to(torch.uint8).numpy())
     return np.concatenate(found)
 
 

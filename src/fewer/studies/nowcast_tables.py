@@ -18,9 +18,9 @@ from fewer.core.task import Predict
 from fewer.ensemble.combine import combine
 from fewer.ensemble.groups import choices
 from fewer.studies.nowcast_assembly import Recorded, by_year, decided, recalled, scored, threshold
-from fewer.studies.nowcast_members import MEMBERS, SCALES, VOTERS
+from fewer.studies.nowcast_members import MEMBERS, SCALES, UPWIND, VOTERS
 from fewer.studies.nowcast_pieces import BASELINES, Place, record, run_piece, same_windows
-from fewer.studies.nowcast_skill import Skill, entropy_below, skill
+from fewer.studies.nowcast_skill import Skill, entropy_below, precision_above, skill
 from fewer.studies.study import Result, Say
 from fewer.tasks.nowcast.intervals import Interval, difference, interval
 from fewer.tasks.nowcast.scores import Scores
@@ -31,11 +31,11 @@ __all__ = ["available", "ensembles", "table1", "table2", "where"]
 QUICK = (
     "baseline", "baseline-iou", "improved", "improved-adabelief", "swin", "vivit", "focus", "focus-deltas", "drift",
 )  # fmt: skip
-OURS = ("focus", "focus-adabelief", "focus-deltas", "drift", "drift-adabelief")
+OURS = ("focus", "focus-adabelief", "focus-deltas", *UPWIND)
 # what an hour of one GPU trains; further members take part if their pieces are there
 FULL = (
     "baseline", "baseline-iou", "improved", "improved-adabelief", "swin", "swin-adabelief", "channels",
-    "channels-adabelief", "vivit", "focus", "focus-deltas", "drift", "drift-adabelief",
+    "channels-adabelief", "vivit", "focus", "focus-deltas", *UPWIND,
 )  # fmt: skip
 PAPER_BEST_TEST = (0.291, 0.303, 0.278)
 TABLE2: dict[str, tuple[float, float, float]] = {
@@ -46,8 +46,8 @@ TABLE2: dict[str, tuple[float, float, float]] = {
     "best": (0.302, 0.301, 0.303),
 }
 COLUMNS = [
-    "model", "paper: total, 2019, 2020 (real weather)", "ours: total [95 %]", "2019", "2020", "cross-entropy",
-    "knows where", "parameters",
+    "model", "paper: total, 2019, 2020 (real weather)", "ours: total [95 %]", "2019", "2020", "average precision",
+    "cross-entropy", "knows where", "parameters",
 ]  # fmt: skip
 
 
@@ -120,7 +120,7 @@ def table1(scale: str, out: Path, say: Say) -> Result:
             each = threshold(task, predict, per_lead=True)
             other = scored(task, predict, split, decision=each.thresholds)
             rows.append(_row(f"{title}, a threshold for each lead time (validation)", None, other))
-    more, notes, extra = _together(task, place, names, split, choice)
+    more, notes, extra = _together(task, place, names, split, choice, skills)
     details |= extra
     return Result(
         title="Table 1 on generated weather: IoU per region-year, test windows",
@@ -145,7 +145,7 @@ def table2(scale: str, out: Path, say: Say) -> Result:
         skills[name] = skill(task, predict, split, _weight(name, place))
         rows.append(_row(title, TABLE2.get(name), halves[name], record(name, place), skills[name]))
         rows.append(_row(f"{title}, threshold {limit[0]:.2f} (validation)", None, judged[name]))
-    more, notes, extra = _together(task, place, names, split, choice)
+    more, notes, extra = _together(task, place, names, split, choice, skills)
     return Result(
         title="Table 2 on generated weather: IoU per region-year, held-out windows",
         columns=COLUMNS,
@@ -159,32 +159,44 @@ def table2(scale: str, out: Path, say: Say) -> Result:
 
 
 def _together(
-    task: Recorded, place: Place, names: Sequence[str], split: str, known: Mapping[str, Choice]
+    task: Recorded,
+    place: Place,
+    names: Sequence[str],
+    split: str,
+    known: Mapping[str, Choice],
+    skills: Mapping[str, Skill],
 ) -> tuple[list[list[Any]], list[str], dict[str, Any]]:
     """Rows of ensembles of the paper's voters and of all models; thresholds that are known are not chosen again."""
-    voters, ours = ([name for name in group if name in names] for group in (VOTERS, OURS))
+    voters, upwind = ([name for name in group if name in names] for group in (VOTERS, UPWIND))
     rows, notes = [], []
     details: dict[str, Any] = {}
     honest = [name for name in names if not MEMBERS[name].settings.get("train_on_all")]
     for group, title in (
-        (voters, "the paper's voters"), (ours, "the geometry-aware models"), (honest, "all models"),
+        (voters, "the paper's voters"), (upwind, "the upwind models"), (honest, "all models"),
     ):  # fmt: skip
         if len(group) < 2:
             continue
         members = {name: recalled(name, place) for name in group}
         choice = {n: known[n] if n in known else threshold(task, predict) for n, predict in members.items()}
         known = {**known, **choice}
+        skills = {**{n: skill(task, members[n], split, _weight(n, place)) for n in group if n not in skills}, **skills}
         single = {n: scored(task, decided(members[n], choice[n]), split) for n in group}
         best = max(single, key=lambda name: single[name].figures()["iou"])
         for how, predict in ensembles(task, members, choice).items():
             limit = threshold(task, predict).thresholds if how in ("mean", "weighted") else [0.5]
             scores = scored(task, predict, split, decision=limit)
             paper = TABLE2["majority"] if group is voters and (how, split) == ("majority", "heldout") else None
-            told = skill(task, predict, split, _weight(group[0], place)) if how in ("mean", "weighted") else None
-            rows.append(_row(f"{how} of {title} ({len(group)})", paper, scores, skilled=told))
             gain = difference(scores, single[best])
             details[f"{how} of {title}"] = {**by_year(scores), "above_best_single": list(gain), "best_single": best}
-            notes.append(f"{how} of {title}: {_signed(gain)} above {best}.")
+            line, told = f"{how} of {title}: IoU {_signed(gain)} above {best}", None
+            if how in ("mean", "weighted"):
+                told = skill(task, predict, split, _weight(group[0], place))
+                finest = max(group, key=lambda name: skills[name].figures()["average_precision"])
+                above = precision_above(told, skills[finest])
+                details[f"{how} of {title}"] |= {**told.figures(), "precision_above_best_single": list(above)}
+                line += f"; average precision {_signed(above)} above {finest}"
+            rows.append(_row(f"{how} of {title} ({len(group)})", paper, scores, skilled=told))
+            notes.append(f"{line}.")
         decisions = [decided(members[n], choice[n]) for n in group]
         scores = scored(task, combine(task, decisions, "best", split=split), split)
         title = f"best of {title} in each region, chosen on these very windows"
@@ -213,7 +225,7 @@ def _row(
     beside = "" if paper is None else ", ".join(f"{value:.3f}" for value in paper)
     ours = f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
     size = "" if piece is None else f"{piece.get('parameters', 0):,}"
-    more = ["", ""] if skilled is None else [f"{value:.4f}" for value in skilled.figures().values()]
+    more = ["", "", ""] if skilled is None else [f"{value:.4f}" for value in skilled.figures().values()]
     return [title, beside, ours, f"{means['2019']:.3f}", f"{means['2020']:.3f}", *more, size]
 
 
@@ -243,7 +255,9 @@ def _contrasts(
             )
             line += "0.5 on"
             if second in skills:
-                line += f"; cross-entropy lower by {_signed(entropy_below(skills, first, second))}"
+                one, other = skills[first], skills[second]
+                line += f"; average precision {_signed(precision_above(one, other))}; cross-entropy lower by "
+                line += _signed(entropy_below(one, other))
             lines.append(f"{line}.")
     return lines
 
@@ -261,6 +275,7 @@ def _notes(scale: str, place: Place) -> list[str]:
         f"validation, {setting.windows['test']} test and {setting.windows['heldout']} held-out windows.{small}",
         "The paper's numbers are of real weather and full training. In brackets: 95 % of a bootstrap over windows "
         "within region-years; differences are paired. Rain is from probability 0.5 on unless a threshold is said.",
+        "Average precision: of all pixels and lead times, whatever the threshold; by chance the wet share. "
         "Cross-entropy: the loss that is trained, on these windows. Knows where: mean probability where it rained less "
         "where it did not, within a window; 0 if a model only knows how wet a window is.",
         "The paper chose its best prediction per region on the leaderboard's own windows.",

@@ -6,6 +6,7 @@ within each region-year. Comparing two forecasts, the same blocks are drawn for 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -14,7 +15,7 @@ from torch import Tensor
 from fewer.core.errors import UserError
 from fewer.tasks.nowcast.scores import Counts, Scores
 
-__all__ = ["Interval", "average", "difference", "interval"]
+__all__ = ["Interval", "average", "difference", "interval", "pooled_difference"]
 
 
 class Interval(NamedTuple):
@@ -48,6 +49,27 @@ def average(values: Tensor, places: Tensor, *, draws: int = 2000, seed: int = 0)
     picks = _picks(places, 1, draws, seed)
     drawn = torch.stack([often @ values[places == place].double() for place, often in picks.items()]).sum(0)
     return Interval(float(values.double().mean()), *_ends(drawn / len(values)))
+
+
+def pooled_difference(
+    first: Tensor,
+    second: Tensor,
+    places: Tensor,
+    figure: Callable[[Tensor], Tensor],
+    *,
+    draws: int = 2000,
+    seed: int = 0,
+) -> Interval:
+    """Of a figure of what the first's windows add up to, (..., *) of (windows, *), above the same of the second's."""
+    picks = _picks(places, 1, draws, seed)
+
+    def drawn(values: Tensor) -> Tensor:
+        flat = values.double().flatten(1)
+        sums = torch.stack([often @ flat[places == place] for place, often in picks.items()]).sum(0)
+        return figure(sums.unflatten(1, values.shape[1:]))
+
+    value = float(figure(first.double().sum(0)) - figure(second.double().sum(0)))
+    return Interval(value, *_ends(drawn(first) - drawn(second)))
 
 
 def _picks(places: Tensor, block: int, draws: int, seed: int) -> dict[int, Tensor]:

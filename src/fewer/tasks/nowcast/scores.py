@@ -18,7 +18,17 @@ from torch import Tensor
 from fewer.core.errors import UserError
 from fewer.tasks.nowcast.neighbourhood import Neighbourhood
 
-__all__ = ["LEVELS", "Counts", "Level", "Scores", "average_precision", "mean_iou", "wet"]
+__all__ = [
+    "LEVELS",
+    "Counts",
+    "Level",
+    "Scores",
+    "average_precision",
+    "average_precisions",
+    "leveled",
+    "mean_iou",
+    "wet",
+]
 
 LEVELS = 100  # steps of probability that are told apart: edges at 0.01, 0.02, ..., 0.99
 
@@ -62,6 +72,12 @@ class Level(NamedTuple):
 def wet(rate: Tensor, rain_mm_per_hour: float = 0.2) -> Tensor:
     """Which pixels count as rain: at least the threshold, or anything above zero where it is zero (stage 1)."""
     return rate >= rain_mm_per_hour if rain_mm_per_hour > 0 else rate > 0
+
+
+def leveled(probability: Tensor) -> Tensor:
+    """Level k where k / LEVELS <= probability < (k + 1) / LEVELS, to the bit of single precision."""
+    edges = torch.arange(1, LEVELS, device=probability.device, dtype=torch.float64).div(LEVELS).float()
+    return torch.bucketize(probability.contiguous(), edges, right=True)
 
 
 def mean_iou(groups: Counts) -> float:
@@ -129,8 +145,7 @@ class Scores:
     def _file(self, given: Tensor, truth: Tensor, seen: Tensor, place: Tensor) -> None:
         """Count levels by place, lead time and truth."""
         leads = given.shape[1]
-        edges = torch.arange(1, LEVELS, device=given.device, dtype=torch.float64).div(LEVELS).float()
-        level = torch.bucketize(given, edges, right=True)  # level k: k/100 <= p < (k + 1)/100
+        level = leveled(given)
         places, row = place.unique(return_inverse=True)
         cell = (row.view(-1, 1) * leads + torch.arange(leads, device=given.device)).view(-1, leads, 1, 1)
         last = len(places) * leads * 2 * LEVELS
@@ -215,10 +230,15 @@ def average_precision(levels: Tensor) -> float:
     >>> average_precision(torch.tensor([[8, 0, 0], [0, 1, 1]])), average_precision(torch.tensor([[8], [2]]))
     (1.0, 0.2)
     """
-    dry, rain = levels.double().flip(1).cumsum(1)  # said wet from each level on, the highest first
-    gained = torch.diff(rain, prepend=rain.new_zeros(1))
+    return float(average_precisions(levels))
+
+
+def average_precisions(levels: Tensor) -> Tensor:
+    """The same of many, (..., 2, levels)."""
+    dry, rain = levels.double().flip(-1).cumsum(-1).unbind(-2)  # said wet from each level on, the highest first
+    gained = torch.diff(rain, prepend=torch.zeros_like(rain[..., :1]))
     precision = rain / (dry + rain).clamp(min=1)
-    return float((precision * gained).sum() / rain[-1].clamp(min=1))
+    return (precision * gained).sum(-1) / rain[..., -1].clamp(min=1)
 
 
 def _share(part: Tensor, whole: Tensor, empty: Tensor) -> Tensor:
