@@ -251,7 +251,12 @@ def test_pieces_run_from_the_command_line_and_mistakes_are_one_line(
     assert (tmp_path / "pieces" / "nowcast-focus.npz").exists()
     assert nowcast_full.main(["focus", "--seconds", "60", "--out", str(tmp_path / "other"), *small]) == 0
     assert "samples in 60 s" in capsys.readouterr().out and not (tmp_path / "other").exists()
-    for wrong in (["swim"], ["focus", "--windows", "tests=1"], ["focus", "--rates", "fast"]):
+    for wrong in (
+        ["swim"],
+        ["focus", "--windows", "tests=1"],
+        ["focus", "--rates", "fast"],
+        ["focus", "--processes", "0"],
+    ):
         assert nowcast_full.main([*wrong, "--scale", "quick", "--out", str(tmp_path)]) == 2
         assert capsys.readouterr().err.count("\n") == 1
 

@@ -64,6 +64,8 @@ def _run(chosen: argparse.Namespace) -> int:
     for name in chosen.pieces:
         if name not in every:
             raise UserError(f"piece {name!r}", "one that --list names", nearest(name, every))
+    if chosen.processes < 1:
+        raise UserError(f"--processes {chosen.processes}", "at least one")
     begin = time.monotonic()
     say = timed(begin)
     place = Place(Path(chosen.out), _scale(chosen), chosen.device, say)

@@ -48,7 +48,7 @@ def run_together(names: Sequence[str], place: Place, processes: int, begin: floa
         queue.put(name)
     silent = dataclasses.replace(place, say=print)
     workers = [
-        context.Process(target=_work, args=(part, processes, silent, rooms, (drawn, queue), begin))
+        context.Process(target=_work, args=(part, processes, silent, rooms, (drawn, queue), begin), daemon=True)
         for part in range(processes)
     ]
     for worker in workers:
