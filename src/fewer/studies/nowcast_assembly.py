@@ -23,7 +23,7 @@ from fewer.tasks.nowcast.windows import LEADS, Windows
 __all__ = ["Recorded", "by_year", "decided", "recalled", "scored", "threshold"]
 
 SPLITS = ("validation", "test", "heldout")
-_AT_ONCE = 1 << 24  # pixels of all lead times
+_NEAR, _FAR = 1 << 20, 1 << 24  # pixels of all lead times at once: what a CPU's cache holds, what fills a GPU
 
 
 class _Fallen:
@@ -51,7 +51,8 @@ class Recorded(Nowcast):
 
     def __init__(self, place: Place) -> None:
         super().__init__()
-        self.per_batch = max(1, _AT_ONCE // (LEADS * place.scale.size**2))
+        at_once = _NEAR if place.device == "cpu" else _FAR
+        self.per_batch = max(1, at_once // (LEADS * place.scale.size**2))
         self.kept = {split: _Fallen(truth(split, place), k, place.device) for k, split in enumerate(SPLITS)}
 
     def _split(self, split: str) -> Data[Windows]:
