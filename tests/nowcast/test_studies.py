@@ -21,9 +21,9 @@ from fewer.studies import nowcast_full, nowcast_pieces
 from fewer.studies.nowcast_assembly import Recorded, by_year, recalled, scored, threshold
 from fewer.studies.nowcast_figure import fig1
 from fewer.studies.nowcast_members import MEMBERS, SCALES, VOTERS
-from fewer.studies.nowcast_pieces import JUDGED, STEPS, Place, levels, run_piece, same_windows, truth
+from fewer.studies.nowcast_pieces import BASELINES, JUDGED, STEPS, Place, levels, run_piece, same_windows, truth
 from fewer.studies.nowcast_skill import entropy_below, precision_above, skill
-from fewer.studies.nowcast_tables import QUICK, table1, table2
+from fewer.studies.nowcast_tables import FULL, QUICK, table1, table2
 from fewer.studies.nowcast_together import run_together
 from fewer.studies.study import STUDIES
 from fewer.tasks.nowcast.scores import Scores
@@ -259,6 +259,16 @@ def test_pieces_run_from_the_command_line_and_mistakes_are_one_line(
     ):
         assert nowcast_full.main([*wrong, "--scale", "quick", "--out", str(tmp_path)]) == 2
         assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_all_is_every_piece_of_the_full_study_the_slowest_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made: list[str] = []
+    monkeypatch.setattr(nowcast_full, "run_piece", lambda name, place: made.append(name))
+    assert nowcast_full.main(["all", "--scale", "quick", "--out", str(tmp_path)]) == 0
+    assert made[0] == "truth" and MEMBERS[made[1]].settings["model"] == "swin" and len(made) == len(set(made))
+    assert set(made) == {"truth", *BASELINES, *FULL} and set(VOTERS) < set(made)
 
 
 def test_a_full_study_without_a_gpu_or_pieces_is_one_line(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """The full-scale nowcast studies piece by piece: `python -m fewer.studies.nowcast_full PIECE... --out DIR`.
 
-Each piece trains one model on generated weather and leaves its forecasts in DIR; `fewer reproduce nowcast/table1
---scale full --out DIR` (table2, fig1) puts the tables together from what is there. All pieces of DIR must be made with
-the same options, on the same kind of device: a GPU draws other weather than a CPU.
+Each piece trains one model on generated weather and leaves its forecasts in DIR; `all` is the whole study, the slowest
+models first. `fewer reproduce nowcast/table1 --scale full --out DIR` (table2, fig1) puts the tables together from what
+is there. All pieces of DIR must be made with the same options, on the same kind of device: a GPU draws other weather
+than a CPU. Small windows leave a GPU idle unless several models train at a time: --processes, under NVIDIA's MPS.
 """
 
 from __future__ import annotations
@@ -22,17 +23,19 @@ from fewer.core.plain import Plain
 from fewer.core.settings import nearest
 from fewer.studies.nowcast_members import MEMBERS, SCALES, Scale, member
 from fewer.studies.nowcast_pieces import BASELINES, Place, Placed, run_piece
+from fewer.studies.nowcast_tables import FULL
 from fewer.studies.nowcast_together import run_together, timed
 
 __all__ = ["main"]
 
+_SLOWEST = ("swin", "vivit", "improved", "baseline", "focus", "drift")
 _TIMED = 6  # steps from which a speed is told, after as many that warm up
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the pieces named, in order; what is finished is skipped."""
     parser = argparse.ArgumentParser(prog="python -m fewer.studies.nowcast_full", description=__doc__)
-    parser.add_argument("pieces", nargs="*", help="see --list; truth comes first")
+    parser.add_argument("pieces", nargs="*", help="see --list, or all")
     parser.add_argument("--list", action="store_true", help="every piece")
     parser.add_argument("--out", default="runs/nowcast-full", help="folder for the pieces")
     parser.add_argument("--scale", default="full", choices=tuple(SCALES))
@@ -57,6 +60,9 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _run(chosen: argparse.Namespace) -> int:
     every = ["truth", *BASELINES, *MEMBERS]
+    if chosen.pieces == ["all"]:
+        slowest = sorted(FULL, key=lambda name: _SLOWEST.index(MEMBERS[name].settings["model"]))
+        chosen.pieces = ["truth", *slowest, *BASELINES]
     if chosen.list or not chosen.pieces:
         for name in every:
             print(f"{name:<26} {MEMBERS[name].title if name in MEMBERS else 'no training'}")
