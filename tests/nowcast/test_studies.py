@@ -5,6 +5,10 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +100,41 @@ def test_a_training_that_was_cut_off_goes_on_and_ends_with_the_same_forecasts(
     assert not list((tmp_path / "unfinished").iterdir())
     for split in JUDGED:
         assert np.array_equal(levels("baseline", split, place), levels("baseline", split, pieces))
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks processes up in /proc")
+def test_no_process_trains_on_when_the_one_that_started_it_is_killed(tmp_path: Path) -> None:
+    words = ["improved", "baseline", "--scale", "quick", "--samples", "40000", "--processes", "2", "--device", "cpu"]
+    command = [sys.executable, "-m", "fewer.studies.nowcast_full", *words, "--out", str(tmp_path)]
+    study = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        assert _within(60, lambda: len(_trainers(study.pid)) == 2)
+        trainers = _trainers(study.pid)
+        assert _within(60, lambda: len(list(tmp_path.glob("unfinished/*"))) == 2)
+    finally:
+        study.kill()
+        study.wait()
+    assert _within(20, lambda: not any(_runs(trainer) for trainer in trainers))
+
+
+def _trainers(parent: int) -> list[int]:
+    """Processes that another one has spawned to work for it."""
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    return [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def _runs(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def _within(seconds: float, holds: Callable[[], bool]) -> bool:
+    end = time.monotonic() + seconds
+    while not (found := holds()) and time.monotonic() < end:
+        time.sleep(0.1)
+    return found
 
 
 def test_the_truth_is_that_of_the_windows(pieces: Place) -> None:

@@ -7,9 +7,12 @@ each process draws its part of the windows into one memory, then all take one pi
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
+from multiprocessing import parent_process
 from typing import Any
 
 import torch
@@ -48,7 +51,7 @@ def run_together(names: Sequence[str], place: Place, processes: int, begin: floa
         queue.put(name)
     silent = dataclasses.replace(place, say=print)
     workers = [
-        context.Process(target=_work, args=(part, processes, silent, rooms, (drawn, queue), begin), daemon=True)
+        context.Process(target=_work, args=(part, processes, silent, rooms, (drawn, queue), begin))
         for part in range(processes)
     ]
     for worker in workers:
@@ -69,6 +72,7 @@ def _work(
     begin: float,
 ) -> None:
     """What one process does."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(_THREADS)
     drawn, queue = shared
     place = dataclasses.replace(place, say=timed(begin))
@@ -88,3 +92,10 @@ def _work(
             print(error, file=sys.stderr)
             sys.exit(2)
         place.say(f"{name} done")
+
+
+def _end_with_parent() -> None:
+    """Nobody trains on for a study that was killed."""
+    if (parent := parent_process()) is not None:
+        parent.join()
+    os._exit(1)
