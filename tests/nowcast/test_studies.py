@@ -308,6 +308,11 @@ def test_all_is_every_piece_of_the_full_study_the_slowest_first(
     assert nowcast_full.main(["all", "--scale", "quick", "--out", str(tmp_path)]) == 0
     assert made[0] == "truth" and MEMBERS[made[1]].settings["model"] == "swin" and len(made) == len(set(made))
     assert set(made) == {"truth", *BASELINES, *FULL} and set(VOTERS) < set(made)
+    made.clear()
+    assert nowcast_full.main(["all", "focus", "improved-plain", "--scale", "quick", "--out", str(tmp_path)]) == 0
+    assert set(made) == {"truth", *BASELINES, *FULL, "improved-plain"} and len(made) == len(set(made))
+    assert nowcast_full.main(["all", "swim", "--scale", "quick", "--out", str(tmp_path)]) == 2
+    assert "'swim'" in capsys.readouterr().err
 
 
 def test_a_full_study_without_a_gpu_or_pieces_is_one_line(tmp_path: Path) -> None:

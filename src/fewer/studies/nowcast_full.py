@@ -60,16 +60,17 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _run(chosen: argparse.Namespace) -> int:
     every = ["truth", *BASELINES, *MEMBERS]
-    if chosen.pieces == ["all"]:
-        slowest = sorted(FULL, key=lambda name: _SLOWEST.index(MEMBERS[name].settings["model"]))
-        chosen.pieces = ["truth", *slowest, *BASELINES]
     if chosen.list or not chosen.pieces:
         for name in every:
             print(f"{name:<26} {MEMBERS[name].title if name in MEMBERS else 'no training'}")
         return 0
     for name in chosen.pieces:
-        if name not in every:
-            raise UserError(f"piece {name!r}", "one that --list names", nearest(name, every))
+        if name not in (*every, "all"):
+            raise UserError(f"piece {name!r}", "one that --list names, or all", nearest(name, every))
+    if "all" in chosen.pieces:
+        members = dict.fromkeys([*FULL, *(name for name in chosen.pieces if name in MEMBERS)])
+        slowest = sorted(members, key=lambda name: _SLOWEST.index(MEMBERS[name].settings["model"]))
+        chosen.pieces = ["truth", *slowest, *BASELINES]
     if chosen.processes < 1:
         raise UserError(f"--processes {chosen.processes}", "at least one")
     begin = time.monotonic()
