@@ -51,13 +51,13 @@ def skill(task: Recorded, predict: Predict, split: str, weight: float) -> Skill:
         rained, dry = wet * batch.valid, (1 - wet) * batch.valid
         both = (rained.sum(_PIXELS) > 0) & (dry.sum(_PIXELS) > 0)
         apart = valid_mean(probability, rained, _PIXELS) - valid_mean(probability, dry, _PIXELS)
-        levels = _levels(probability, batch.rate > 0, batch.valid > 0)
+        levels = _histograms(probability, batch.rate > 0, batch.valid > 0)
         found = (levels, entropy.double(), torch.where(both, apart.double(), torch.nan), batch.place)
         parts.append(tuple(part.cpu() for part in found))
     return Skill(*[torch.cat(column) for column in zip(*parts)])
 
 
-def _levels(probability: Tensor, wet: Tensor, seen: Tensor) -> Tensor:
+def _histograms(probability: Tensor, wet: Tensor, seen: Tensor) -> Tensor:
     """(windows, 2, LEVELS)."""
     windows, rows = len(probability), 2 * LEVELS
     level = leveled(probability) + wet * LEVELS

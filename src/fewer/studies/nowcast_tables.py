@@ -166,7 +166,7 @@ def _together(
     known: Mapping[str, Choice],
     skills: Mapping[str, Skill],
 ) -> tuple[list[list[Any]], list[str], dict[str, Any]]:
-    """Rows of ensembles of the paper's voters and of all models; thresholds that are known are not chosen again."""
+    """Rows of ensembles: of the paper's voters, of ours and of all models; what is known of members is not found anew."""
     voters, upwind = ([name for name in group if name in names] for group in (VOTERS, UPWIND))
     rows, notes = [], []
     details: dict[str, Any] = {}
@@ -180,7 +180,8 @@ def _together(
         choice = {n: known[n] if n in known else threshold(task, predict) for n, predict in members.items()}
         known = {**known, **choice}
         skills = {**{n: skill(task, members[n], split, _weight(n, place)) for n in group if n not in skills}, **skills}
-        single = {n: scored(task, decided(members[n], choice[n]), split) for n in group}
+        decisions = [decided(members[n], choice[n]) for n in group]
+        single = {n: scored(task, each, split) for n, each in zip(group, decisions)}
         best = max(single, key=lambda name: single[name].figures()["iou"])
         for how, predict in ensembles(task, members, choice).items():
             limit = threshold(task, predict).thresholds if how in ("mean", "weighted") else [0.5]
@@ -197,14 +198,13 @@ def _together(
                 line += f"; average precision {_signed(above)} above {finest}"
             rows.append(_row(f"{how} of {title} ({len(group)})", paper, scores, skilled=told))
             notes.append(f"{line}.")
-        decisions = [decided(members[n], choice[n]) for n in group]
         scores = scored(task, combine(task, decisions, "best", split=split), split)
-        title = f"best of {title} in each region, chosen on these very windows"
+        seen = f"best of {title} in each region, chosen on these very windows"
         beside = TABLE2["best"] if split == "heldout" else PAPER_BEST_TEST
-        rows.append(_row(title, beside if group is voters else None, scores))
-        details[title] = {**by_year(scores), "chosen_on_the_split_it_is_counted_on": 1.0}
+        rows.append(_row(seen, beside if group is voters else None, scores))
+        details[seen] = {**by_year(scores), "chosen_on_the_split_it_is_counted_on": 1.0}
         chosen = choices(task, decisions, "validation")
-        details[f"chosen by region, {len(group)} members"] = {str(k): group[v] for k, v in chosen.items()}
+        details[f"chosen by region of {title}"] = {str(k): group[v] for k, v in chosen.items()}
     return rows, notes, details
 
 
