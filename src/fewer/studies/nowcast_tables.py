@@ -166,7 +166,7 @@ def _together(
     known: Mapping[str, Choice],
     skills: Mapping[str, Skill],
 ) -> tuple[list[list[Any]], list[str], dict[str, Any]]:
-    """Rows of ensembles: of the paper's voters, of ours and of all models; what is known of members is not found anew."""
+    """Rows of ensembles: of the paper's voters, ours and all models; what is known of members is not found anew."""
     voters, upwind = ([name for name in group if name in names] for group in (VOTERS, UPWIND))
     rows, notes = [], []
     details: dict[str, Any] = {}
