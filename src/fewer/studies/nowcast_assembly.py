@@ -6,6 +6,7 @@ forecast up by them. Ensembles are then `combine` of such members, as for any ot
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import torch
@@ -60,11 +61,14 @@ class Recorded(Nowcast):
 
 
 def recalled(name: str, place: Place) -> Predict:
-    """A piece's forecasts as a predictor: the middle of each step of probability."""
-    found = [torch.from_numpy(levels(name, split, place)).to(place.device) for split in SPLITS]
+    """A piece's forecasts as a predictor: the middle of each step of probability. A split is read when it is asked."""
+
+    @functools.cache
+    def held_of(split: int) -> Tensor:
+        return torch.from_numpy(levels(name, SPLITS[split], place)).to(place.device)
 
     def predict(batch: Windows) -> Tensor:
-        held = found[int(batch.missing.flatten()[0])]
+        held = held_of(int(batch.missing.flatten()[0]))
         return (held[batch.satellite.flatten().to(held.device)].float() + 0.5) / STEPS
 
     return predict

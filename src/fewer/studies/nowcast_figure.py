@@ -9,9 +9,9 @@ import torch
 
 from fewer.core.whole import write_whole
 from fewer.ensemble.combine import combine
-from fewer.studies.nowcast_assembly import Recorded, decided, recalled, scored, threshold
+from fewer.studies.nowcast_judged import Judged
 from fewer.studies.nowcast_members import MEMBERS, VOTERS
-from fewer.studies.nowcast_pieces import BASELINES, record, truth
+from fewer.studies.nowcast_pieces import BASELINES, truth
 from fewer.studies.nowcast_tables import available, where
 from fewer.studies.study import Result, Say
 from fewer.tasks.nowcast.generated import places
@@ -26,20 +26,19 @@ def fig1(scale: str, out: Path, say: Say) -> Result:
     """The vote's forecast of the window of the paper's region-year whose rain changes most, and IoU by lead time."""
     place = where(scale, out, say)
     names = available(scale, place)
-    task = Recorded(place)
+    judged = Judged(place, "test")
     voters = [name for name in VOTERS if name in names] or names
-    members = [decided(recalled(name, place), threshold(task, recalled(name, place))) for name in voters]
-    vote = combine(task, members, "majority")
-    fallen, window = truth("test", place), _changing(truth("test", place).raining, truth("test", place).place)
-    batch = task.kept["test"].take(torch.tensor([window]))
+    vote = combine(judged.task, [judged.decision(name) for name in voters], "majority")
+    fallen = truth("test", place)
+    window = _changing(fallen.raining, fallen.place)
+    batch = judged.task.kept["test"].take(torch.tensor([window]))
     probability = vote(batch)[0].cpu().numpy()
     title = f"{REGION} {YEAR} (generated weather), the vote of {len(voters)} models: hours ahead and share of rain"
     by_hour(out / "nowcast-fig1.png", probability, fallen.raining[window], fallen.valid[window], title=title)
     write_whole(out / "nowcast-fig1.gif", film(probability, fallen.raining[window], fallen.valid[window]))
-    curves = {"majority": scored(task, vote, "test").by_lead()["iou"]}
-    for name in [*(n for n in BASELINES if record(n, place) is not None), *names]:
-        predict = recalled(name, place)
-        curves[name] = scored(task, predict, "test", decision=threshold(task, predict).thresholds).by_lead()["iou"]
+    curves = {"majority": judged.scored(vote).by_lead()["iou"]}
+    for name in [*(name for name in BASELINES if judged.piece(name)), *names]:
+        curves[name] = judged.at_choice(name).by_lead()["iou"]
     by_lead(out / "nowcast-leads.png", curves)
     hours = range(3, len(curves["majority"]), 4)
     rows = [

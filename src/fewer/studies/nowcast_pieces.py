@@ -25,7 +25,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fewer.core.data import batches, convert
+from fewer.core.data import batches
 from fewer.core.engine import Training
 from fewer.core.errors import UserError
 from fewer.core.evaluate import predictor
@@ -66,7 +66,7 @@ BASELINES: dict[str, Callable[[Data[Windows]], Predict]] = {
     "satellite-persistence": SatellitePersistence,
     "satellite-extrapolation": SatelliteExtrapolation,
 }
-_PER_BATCH = 4
+_AT_ONCE = 1 << 18  # pixels: four windows of the competition's, seventy of 60 pixels, that alone leave a GPU idle
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,11 @@ class Place:
 
     def data(self, split: str) -> Data[Windows]:
         return _windows(self.wish(split), self.device)
+
+    @property
+    def per_batch(self) -> int:
+        """Windows that are forecast at once."""
+        return max(1, _AT_ONCE // self.scale.size**2)
 
     def hold_(self, split: str, packed: Mapping[str, Tensor]) -> None:
         """Windows that were drawn elsewhere, for all pieces of this process."""
@@ -147,7 +152,7 @@ def run_piece(name: str, place: Place) -> dict[str, Any]:
     if name == "truth":
         arrays: dict[str, NDArray[Any]] = {}
         for split in JUDGED:
-            found = _fallen(place.data(split))
+            found = _fallen(place.data(split), place.per_batch)
             arrays |= {f"{split}_raining": np.packbits(found.raining), f"{split}_valid": np.packbits(found.valid)}
             arrays |= {f"{split}_place": found.place, f"{split}_shape": np.array(found.raining.shape)}
     else:
@@ -156,8 +161,8 @@ def run_piece(name: str, place: Place) -> dict[str, Any]:
         else:
             forecast, details = _trained(member(name), place)
         with torch.compiler.set_stance("force_eager"):  # compiling once more would take longer than all forecasts
-            arrays = {split: _levels(forecast, place.data(split)) for split in JUDGED}
-    wet_pixels = {split: _wet_pixels(place.wish(split), place.device) for split in JUDGED}
+            arrays = {split: _levels(forecast, place.data(split), place.per_batch) for split in JUDGED}
+    wet_pixels = {split: _fallen(place.data(split), place.per_batch).wet_pixels() for split in JUDGED}
     made = {"scale": dataclasses.asdict(place.scale), "steps": STEPS, "hardware": hardware(), "versions": versions()}
     seconds = round(time.monotonic() - begin, 1)
     content = {"piece": name, "wet_pixels": wet_pixels, "seconds": seconds, **details, **made}
@@ -246,27 +251,23 @@ class Placed(Nowcast):
         return self.place.data(split)
 
 
-def _levels(forecast: Predict, data: Data[Windows]) -> NDArray[np.uint8]:
+def _levels(forecast: Predict, data: Data[Windows], per_batch: int) -> NDArray[np.uint8]:
     """Probabilities in steps of 1 / STEPS, rounded down, so that p >= k / STEPS exactly where the level is >= k."""
     found = []
-    for index in batches(data, _PER_BATCH):
-        probability = forecast(data.take(index)).float().nan_to_num(0.0).cpu()
-        found.append(leveled(probability).to(torch.uint8).numpy())
+    for index in batches(data, per_batch):
+        probability = forecast(data.take(index)).float().nan_to_num(0.0)
+        found.append(leveled(probability).to(torch.uint8).cpu().numpy())
     return np.concatenate(found)
 
 
-def _fallen(data: Data[Windows]) -> Truth:
+def _fallen(data: Data[Windows], per_batch: int) -> Truth:
     parts = []
-    for index in batches(data, _PER_BATCH):
-        batch = convert(data.take(index), torch.device("cpu"), torch.float32)
+    for index in batches(data, per_batch):
+        batch = data.take(index)
         seen = batch.valid > 0
-        parts.append(((wet(batch.rate) & seen).numpy(), seen.numpy(), batch.place.numpy().astype(np.int64)))
+        found = (wet(batch.rate.float()) & seen, seen, batch.place.long())
+        parts.append([part.cpu().numpy() for part in found])
     return Truth(*[np.concatenate(column) for column in zip(*parts)])
-
-
-@functools.lru_cache(maxsize=4)
-def _wet_pixels(wish: Wish, device: str) -> list[int]:
-    return _fallen(_windows(wish, device)).wet_pixels()
 
 
 def same_windows(first: dict[str, Any], second: dict[str, Any]) -> bool:

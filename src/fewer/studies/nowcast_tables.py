@@ -7,26 +7,24 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from fewer.core.errors import UserError
-from fewer.core.task import Predict
-from fewer.ensemble.combine import combine
-from fewer.ensemble.groups import choices
-from fewer.studies.nowcast_assembly import Recorded, by_year, decided, recalled, scored, threshold
-from fewer.studies.nowcast_members import MEMBERS, SCALES, UPWIND, VOTERS
+from fewer.studies.nowcast_assembly import by_year, scored, threshold
+from fewer.studies.nowcast_judged import Judged
+from fewer.studies.nowcast_members import MEMBERS, SCALES, UPWIND
 from fewer.studies.nowcast_pieces import BASELINES, Place, record, run_piece, same_windows
-from fewer.studies.nowcast_skill import Skill, entropy_below, precision_above, skill
+from fewer.studies.nowcast_rows import COLUMNS, Paper, row, signed
+from fewer.studies.nowcast_skill import entropy_below, precision_above
+from fewer.studies.nowcast_votes import votes
 from fewer.studies.study import Result, Say
-from fewer.tasks.nowcast.intervals import Interval, difference, interval
-from fewer.tasks.nowcast.scores import Scores
-from fewer.tasks.nowcast.thresholds import Choice
+from fewer.tasks.nowcast.intervals import difference, interval
 
-__all__ = ["available", "ensembles", "table1", "table2", "where"]
+__all__ = ["available", "table1", "table2", "where"]
 
 QUICK = (
     "baseline", "baseline-iou", "improved", "improved-adabelief", "swin", "vivit", "focus", "focus-deltas", "drift",
@@ -37,18 +35,12 @@ FULL = (
     "baseline", "baseline-iou", "improved", "improved-adabelief", "swin", "swin-adabelief", "channels",
     "channels-adabelief", "vivit", "focus", "focus-deltas", *UPWIND,
 )  # fmt: skip
-PAPER_BEST_TEST = (0.291, 0.303, 0.278)
-TABLE2: dict[str, tuple[float, float, float]] = {
+TABLE2: dict[str, Paper] = {
     "baseline": (0.255, 0.259, 0.251),
     "improved": (0.270, 0.261, 0.278),
     "swin": (0.281, 0.283, 0.280),
-    "majority": (0.300, 0.296, 0.303),
-    "best": (0.302, 0.301, 0.303),
 }
-COLUMNS = [
-    "model", "paper: total, 2019, 2020 (real weather)", "ours: total [95 %]", "2019", "2020", "average precision",
-    "cross-entropy", "knows where", "parameters",
-]  # fmt: skip
+_FIXED: dict[float, Paper] = {0.2: (0.227, 0.248, 0.207), 0.65: (0.194, 0.204, 0.183)}  # Swin-UNETR's, in Table 1
 
 
 def where(scale: str, out: Path, say: Say) -> Place:
@@ -86,184 +78,98 @@ def available(scale: str, place: Place) -> list[str]:
     return list(pieces)
 
 
-def ensembles(task: Recorded, members: Mapping[str, Predict], choice: Mapping[str, Choice]) -> dict[str, Predict]:
-    """The shared ways to combine, on members whose decisions were chosen on validation where they decide."""
-    voters = [decided(members[name], choice[name]) for name in members]
-    found = {how: combine(task, voters, how) for how in ("majority", "best")}
-    return found | {how: combine(task, list(members.values()), how) for how in ("mean", "weighted")}
-
-
 def table1(scale: str, out: Path, say: Say) -> Result:
     """Every model of the paper's Table 1 and ours, on the test windows."""
     place = where(scale, out, say)
     names = available(scale, place)
-    task, split = Recorded(place), "test"
-    rows, details, judged, halves, choice = [], {}, {}, {}, {}
-    skills: dict[str, Skill] = {}
-    for name in [*(n for n in BASELINES if record(n, place) is not None), *names]:
-        predict = recalled(name, place)
-        choice[name] = threshold(task, predict)
-        halves[name] = half = scored(task, predict, split)
-        judged[name] = chosen = scored(task, predict, split, decision=choice[name].thresholds)
-        title, paper = (MEMBERS[name].title, MEMBERS[name].paper) if name in MEMBERS else (name, None)
-        if name in MEMBERS:
-            skills[name] = skill(task, predict, split, _weight(name, place))
-            rows.append(_row(title, paper, half, record(name, place), skills[name]))
-        rows.append(_row(f"{title}, threshold {choice[name].thresholds[0]:.2f} (validation)", None, chosen))
-        details[name] = _details(half, chosen, choice[name], record(name, place))
-        details[name] |= skills[name].figures() if name in skills else {}
-        say(f"{name}: {interval(half)}, from {choice[name].thresholds[0]:.2f} on: {interval(chosen)}")
+    judged = Judged(place, "test")
+    every = [*(name for name in BASELINES if judged.piece(name)), *names]
+    rows, details = [], {}
+    for name in every:
+        rows += _rows(judged, name, MEMBERS[name].paper if name in MEMBERS else None)
+        details[name] = _details(judged, name)
+        limit = judged.choice(name).thresholds[0]
+        say(f"{name}: {interval(judged.at_half(name))}, from {limit:.2f} on: {interval(judged.at_choice(name))}")
         if name == "swin":
-            for fixed, paper in ((0.2, (0.227, 0.248, 0.207)), (0.65, (0.194, 0.204, 0.183))):
-                other = scored(task, predict, split, decision=fixed)
-                rows.append(_row(f"{title}, threshold {fixed}", paper, other))
-            each = threshold(task, predict, per_lead=True)
-            other = scored(task, predict, split, decision=each.thresholds)
-            rows.append(_row(f"{title}, a threshold for each lead time (validation)", None, other))
-    more, notes, extra = _together(task, place, names, split, choice, skills)
-    details |= extra
-    return Result(
-        title="Table 1 on generated weather: IoU per region-year, test windows",
-        columns=COLUMNS,
-        rows=rows + more,
-        notes=[*_notes(scale, place), *notes, *_contrasts(judged, halves, skills)],
-        details=details,
-    )
+            rows += _other_thresholds(judged, name)
+    return _result(scale, judged, names, rows, details, every)
 
 
 def table2(scale: str, out: Path, say: Say) -> Result:
     """The paper's Table 2 and ours, on held-out windows."""
     place = where(scale, out, say)
     names = available(scale, place)
-    task, split = Recorded(place), "heldout"
+    judged = Judged(place, "heldout")
     wanted: list[str] = [name for name in ("baseline", "improved", "swin", "focus", "drift") if name in names]
-    choice = {name: threshold(task, recalled(name, place)) for name in wanted}
-    rows, judged, halves, skills = [], {}, {}, {}
-    for name in wanted:
-        predict, title, limit = recalled(name, place), MEMBERS[name].title, choice[name].thresholds
-        judged[name], halves[name] = scored(task, predict, split, decision=limit), scored(task, predict, split)
-        skills[name] = skill(task, predict, split, _weight(name, place))
-        rows.append(_row(title, TABLE2.get(name), halves[name], record(name, place), skills[name]))
-        rows.append(_row(f"{title}, threshold {limit[0]:.2f} (validation)", None, judged[name]))
-    more, notes, extra = _together(task, place, names, split, choice, skills)
+    rows = [each for name in wanted for each in _rows(judged, name, TABLE2.get(name))]
+    found = {name: {**by_year(judged.at_choice(name)), **judged.skill(name).figures()} for name in wanted}
+    return _result(scale, judged, names, rows, {"members": found}, wanted)
+
+
+def _result(
+    scale: str, judged: Judged, names: Sequence[str], rows: list[list[Any]], details: dict[str, Any],
+    shown: Sequence[str],
+) -> Result:  # fmt: skip
+    """Models, then what they are together."""
+    number, windows = {"test": (1, "test"), "heldout": (2, "held-out")}[judged.split]
+    together = votes(judged, names)
     return Result(
-        title="Table 2 on generated weather: IoU per region-year, held-out windows",
+        title=f"Table {number} on generated weather: IoU per region-year, {windows} windows",
         columns=COLUMNS,
-        rows=rows + more,
-        notes=[*_notes(scale, place), *notes, *_contrasts(judged, halves, skills)],
-        details={
-            "members": {name: {**by_year(scores), **skills[name].figures()} for name, scores in judged.items()},
-            **extra,
-        },
+        rows=rows + together.rows,
+        notes=[*_notes(scale, judged.place), *together.notes, *_contrasts(judged, shown)],
+        details=details | together.details,
     )
 
 
-def _together(
-    task: Recorded,
-    place: Place,
-    names: Sequence[str],
-    split: str,
-    known: Mapping[str, Choice],
-    skills: Mapping[str, Skill],
-) -> tuple[list[list[Any]], list[str], dict[str, Any]]:
-    """Rows of ensembles: of the paper's voters, ours and all models; what is known of members is not found anew."""
-    voters, upwind = ([name for name in group if name in names] for group in (VOTERS, UPWIND))
-    rows, notes = [], []
-    details: dict[str, Any] = {}
-    honest = [name for name in names if not MEMBERS[name].settings.get("train_on_all")]
-    for group, title in (
-        (voters, "the paper's voters"), (upwind, "the upwind models"), (honest, "all models"),
-    ):  # fmt: skip
-        if len(group) < 2:
-            continue
-        members = {name: recalled(name, place) for name in group}
-        choice = {n: known[n] if n in known else threshold(task, predict) for n, predict in members.items()}
-        known = {**known, **choice}
-        skills = {**{n: skill(task, members[n], split, _weight(n, place)) for n in group if n not in skills}, **skills}
-        decisions = [decided(members[n], choice[n]) for n in group]
-        single = {n: scored(task, each, split) for n, each in zip(group, decisions)}
-        best = max(single, key=lambda name: single[name].figures()["iou"])
-        for how, predict in ensembles(task, members, choice).items():
-            limit = threshold(task, predict).thresholds if how in ("mean", "weighted") else [0.5]
-            scores = scored(task, predict, split, decision=limit)
-            paper = TABLE2["majority"] if group is voters and (how, split) == ("majority", "heldout") else None
-            gain = difference(scores, single[best])
-            details[f"{how} of {title}"] = {**by_year(scores), "above_best_single": list(gain), "best_single": best}
-            line, told = f"{how} of {title}: IoU {_signed(gain)} above {best}", None
-            if how in ("mean", "weighted"):
-                told = skill(task, predict, split, _weight(group[0], place))
-                finest = max(group, key=lambda name: skills[name].figures()["average_precision"])
-                above = precision_above(told, skills[finest])
-                details[f"{how} of {title}"] |= {**told.figures(), "precision_above_best_single": list(above)}
-                line += f"; average precision {_signed(above)} above {finest}"
-            rows.append(_row(f"{how} of {title} ({len(group)})", paper, scores, skilled=told))
-            notes.append(f"{line}.")
-        scores = scored(task, combine(task, decisions, "best", split=split), split)
-        seen = f"best of {title} in each region, chosen on these very windows"
-        beside = TABLE2["best"] if split == "heldout" else PAPER_BEST_TEST
-        rows.append(_row(seen, beside if group is voters else None, scores))
-        details[seen] = {**by_year(scores), "chosen_on_the_split_it_is_counted_on": 1.0}
-        chosen = choices(task, decisions, "validation")
-        details[f"chosen by region of {title}"] = {str(k): group[v] for k, v in chosen.items()}
-    return rows, notes, details
+def _rows(judged: Judged, name: str, paper: Paper | None) -> list[list[Any]]:
+    """From 0.5 on, if it was trained, and from its own threshold on."""
+    title, limit = MEMBERS[name].title if name in MEMBERS else name, judged.choice(name).thresholds[0]
+    rows = [row(f"{title}, threshold {limit:.2f} (validation)", None, judged.at_choice(name))]
+    if name in MEMBERS:
+        size = judged.piece(name).get("parameters", 0)
+        rows.insert(0, row(title, paper, judged.at_half(name), skilled=judged.skill(name), parameters=size))
+    return rows
 
 
-def _weight(name: str, place: Place) -> float:
-    """What a wet pixel counted in the training."""
-    found: float = (record(name, place) or {})["positive_weight"]
-    return found
+def _other_thresholds(judged: Judged, name: str) -> list[list[Any]]:
+    """The paper's fixed ones, and one for each lead time."""
+    title, predict = MEMBERS[name].title, judged.forecast(name)
+    rows = []
+    for fixed, paper in _FIXED.items():
+        scores = scored(judged.task, predict, judged.split, decision=fixed)
+        rows.append(row(f"{title}, threshold {fixed}", paper, scores))
+    each = judged.scored(predict, threshold(judged.task, predict, per_lead=True))
+    return [*rows, row(f"{title}, a threshold for each lead time (validation)", None, each)]
 
 
-def _row(
-    title: str,
-    paper: tuple[float, float, float] | None,
-    scores: Scores,
-    piece: Mapping[str, Any] | None = None,
-    skilled: Skill | None = None,
-) -> list[Any]:
-    means, found = by_year(scores), interval(scores)
-    beside = "" if paper is None else ", ".join(f"{value:.3f}" for value in paper)
-    ours = f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
-    size = "" if piece is None else f"{piece.get('parameters', 0):,}"
-    more = ["", "", ""] if skilled is None else [f"{value:.4f}" for value in skilled.figures().values()]
-    return [title, beside, ours, f"{means['2019']:.3f}", f"{means['2020']:.3f}", *more, size]
-
-
-def _details(half: Scores, chosen: Scores, choice: Choice, piece: Mapping[str, Any] | None) -> dict[str, Any]:
-    known = {key: (piece or {}).get(key) for key in ("samples", "training_seconds", "parameters", "settings")}
+def _details(judged: Judged, name: str) -> dict[str, Any]:
+    half, chosen, piece = judged.at_half(name), judged.at_choice(name), judged.piece(name)
     return {
-        "at_half": by_year(half), "interval": list(interval(half)), "threshold": choice.thresholds[0],
-        "at_threshold": by_year(chosen), "by_place": half.by_place(), "by_lead": half.by_lead()["iou"], **known,
+        "at_half": by_year(half), "interval": list(interval(half)), "threshold": judged.choice(name).thresholds[0],
+        "at_threshold": by_year(chosen), "by_place": half.by_place(), "by_lead": half.by_lead()["iou"],
+        **{key: piece.get(key) for key in ("samples", "training_seconds", "parameters", "settings")},
+        **(judged.skill(name).figures() if name in MEMBERS else {}),
     }  # fmt: skip
 
 
-def _contrasts(
-    found: Mapping[str, Scores], halves: Mapping[str, Scores], skills: Mapping[str, Skill]
-) -> list[str]:  # fmt: skip
+def _contrasts(judged: Judged, names: Sequence[str]) -> list[str]:
     """Whether improved and Swin-UNETR are above the baseline, and the geometry-aware models above all others."""
     pairs = [("improved", "baseline"), ("swin", "baseline"), ("drift", "focus"), ("drift", "satellite-extrapolation")]
-    others = [name for name in found if name in MEMBERS and name not in OURS]
-    if others:
-        best = max(others, key=lambda name: found[name].figures()["iou"])
+    if others := [name for name in names if name in MEMBERS and name not in OURS]:
+        best = max(others, key=lambda name: judged.at_choice(name).figures()["iou"])
         pairs += [(name, best) for name in ("focus", "drift")]
-    lines = []
-    for first, second in pairs:
-        if first in found and second in found:
-            chosen, half = (difference(each[first], each[second]) for each in (found, halves))
-            line = (
-                f"{first} above {second}: IoU {_signed(chosen)} at the thresholds of validation, {_signed(half)} from "
-            )
-            line += "0.5 on"
-            if second in skills:
-                one, other = skills[first], skills[second]
-                line += f"; average precision {_signed(precision_above(one, other))}; cross-entropy lower by "
-                line += _signed(entropy_below(one, other))
-            lines.append(f"{line}.")
-    return lines
+    return [_contrast(judged, first, second) for first, second in pairs if first in names and second in names]
 
 
-def _signed(gap: Interval) -> str:
-    return f"{gap.value:+.4f} [{gap.low:+.4f}, {gap.high:+.4f}]"
+def _contrast(judged: Judged, first: str, second: str) -> str:
+    chosen, half = (difference(found(first), found(second)) for found in (judged.at_choice, judged.at_half))
+    line = f"{first} above {second}: IoU {signed(chosen)} at the thresholds of validation, {signed(half)} from 0.5 on"
+    if second in MEMBERS:
+        one, other = judged.skill(first), judged.skill(second)
+        line += f"; average precision {signed(precision_above(one, other))}; cross-entropy lower by "
+        line += signed(entropy_below(one, other))
+    return f"{line}."
 
 
 def _notes(scale: str, place: Place) -> list[str]:
