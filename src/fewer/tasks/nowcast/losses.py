@@ -10,7 +10,8 @@ from torch.nn import functional
 
 __all__ = ["LOSSES", "cross_entropy", "dice_focal", "soft_iou", "valid_mean"]
 
-_SMOOTH = 0.01  # share of the valid pixels; keeps ratios, and their gradients, alive where no rain fell at all
+_OTHERS, _THEIR_IOU = 0.1, 0.1  # as a share of the valid pixels, what other batches would add to a union; their IoU
+_SMOOTH = 0.01  # share of the valid pixels; keeps Dice, and its gradient, alive where no rain fell at all
 _FOCUS = 2.0  # exponent of the focal loss
 
 
@@ -31,14 +32,19 @@ def _entropy_loss(logits: Tensor, wet: Tensor, valid: Tensor, positive_weight: f
 
 
 def soft_iou(logits: Tensor, wet: Tensor, valid: Tensor, positive_weight: float = 1.0) -> Tensor:
-    """1 - (sum p y + s) / (sum (p + y - p y) + s), pooled over the batch.
+    """How far sum p y / sum (p + y - p y) is below the best it could be, pooled over the batch and over others.
 
-    Sample by sample a dry one would give 1 whatever is forecast, and no gradient; here it widens the union of all, and
-    where the whole batch is dry, s, a share of the pixels, leaves a gradient towards no rain.
+    Sample by sample a dry one would give 1 whatever is forecast, and no gradient. A batch of few windows may be dry as
+    well, so that others are pooled in, a tenth of the pixels with an IoU of a tenth: what always saying rain would
+    have. With 1 instead dry batches teach never to say rain, and a hundred times as loudly as wet ones contradict.
     """
     chance, wet = torch.sigmoid(logits) * valid, wet * valid
-    both, smooth = (chance * wet).sum(), _SMOOTH * valid.sum().clamp(min=1.0)
-    return 1 - (both + smooth) / (chance.sum() + wet.sum() - both + smooth)
+    both, fallen, others = (chance * wet).sum(), wet.sum(), _OTHERS * valid.sum().clamp(min=1.0)
+
+    def pooled(hits: Tensor, union: Tensor) -> Tensor:
+        return (hits + _THEIR_IOU * others) / (union + others)
+
+    return pooled(fallen, fallen) - pooled(both, chance.sum() + fallen - both)
 
 
 def dice_focal(logits: Tensor, wet: Tensor, valid: Tensor, positive_weight: float) -> Tensor:
