@@ -21,7 +21,7 @@ from fewer.core.errors import UserError
 from fewer.core.folder import Folder
 from fewer.core.plain import Plain
 from fewer.core.train import Loop, fit
-from fewer.studies import nowcast_full, nowcast_pieces
+from fewer.studies import nowcast_assembly, nowcast_full, nowcast_pieces
 from fewer.studies.nowcast_assembly import Recorded, by_year, recalled, scored, threshold
 from fewer.studies.nowcast_figure import fig1
 from fewer.studies.nowcast_members import MEMBERS, SCALES, VOTERS
@@ -270,6 +270,21 @@ def test_the_tables_put_the_papers_numbers_beside_and_mark_choices_on_the_test_w
     two = table2("quick", pieces.out, pieces.say)
     assert {row[0]: row[1] for row in two.rows}["Swin-UNETR, bce"] == "0.281, 0.283, 0.280"
     json.dumps(dataclasses.asdict(two))
+
+
+def test_a_table_reads_the_forecasts_of_a_split_once_and_those_of_other_splits_never(
+    pieces: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[tuple[str, str]] = []
+
+    def counted(name: str, split: str, place: Place) -> Any:
+        read.append((name, split))
+        return levels(name, split, place)
+
+    monkeypatch.setitem(SCALES, "quick", SMALL)
+    monkeypatch.setattr(nowcast_assembly, "levels", counted)
+    table2("quick", pieces.out, pieces.say)
+    assert sorted(read) == sorted((name, split) for name in QUICK for split in ("validation", "heldout"))
 
 
 def test_the_figure_shows_a_window_of_the_papers_region(pieces: Place, monkeypatch: pytest.MonkeyPatch) -> None:
