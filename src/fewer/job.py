@@ -208,7 +208,7 @@ class Job:
         made = folder.read_json("config.json")["versions"]
         for replica, seed in enumerate(self.seeds):
             part = Folder(folder.path / f"seed-{seed}")
-            part.path.mkdir(exist_ok=True)
+            part.prepare()
             part.write_json(
                 "config.json", {**self.config(), "seeds": [seed], "cohort": list(self.seeds), "versions": made}
             )

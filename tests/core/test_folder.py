@@ -308,3 +308,13 @@ def test_a_figure_that_could_not_be_computed_is_null_in_the_file_and_nan_again(t
     }  # fmt: skip
     found = folder.figures()
     assert found["accuracy"] == 0.5 and math.isnan(found["precision"]) and math.isnan(found["replicas"][0]["loss"])
+
+
+def test_what_a_cohort_killed_while_it_wrote_a_replica_left_is_cleared_when_it_goes_on(tmp_path: Path) -> None:
+    cohort = job(seeds=(2, 5), engine="cohort", training=Training(steps=2, batch=8))
+    cohort.run(tmp_path / "run")
+    (tmp_path / "run" / "metrics.json").unlink()
+    half = tmp_path / "run" / "seed-5" / ".weights.safetensors.123.part"
+    half.write_bytes(b"half")
+    cohort.run(tmp_path / "run")
+    assert not half.exists() and (tmp_path / "run" / "seed-5" / "metrics.json").exists()

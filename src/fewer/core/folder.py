@@ -52,9 +52,14 @@ class Folder:
                 raise UserError(
                     f"{self.path} is being trained by another process", "a folder of its own", "wait for it to end"
                 ) from None
-            for part in self.path.glob(".*.part"):  # what a killed writer left
-                part.unlink(missing_ok=True)
+            self.prepare()
             yield
+
+    def prepare(self) -> None:
+        """Make it if it is not there, and take away what a killed writer left; for the lock's holder alone."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        for part in self.path.glob(".*.part"):
+            part.unlink(missing_ok=True)
 
     def claim(self, config: Mapping[str, Any], versions: Mapping[str, Any]) -> bool:
         """Write the configuration, or refuse a folder that holds another one and say where they differ.

@@ -149,7 +149,7 @@ def _write(engine: Rates, jobs: Mapping[str, Job], dead: Mapping[int, Failure], 
         part = Folder(points / name)
         if replica in dead or part.finished:
             continue
-        part.path.mkdir(parents=True, exist_ok=True)
+        part.prepare()
         part.write_json("config.json", {**job.config(), "cohort": list(jobs), "versions": made})
         own = [{key: value[replica] if isinstance(value, list) else value for key, value in line.items()}
                for line in lines]  # fmt: skip
