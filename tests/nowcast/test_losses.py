@@ -80,7 +80,8 @@ def test_a_perfect_forecast_costs_nothing_and_its_opposite_much(name: str) -> No
     _, wet, valid = example()
     right = (2 * wet - 1) * 30
     assert float(LOSSES[name](right, wet, valid, 2.5)) < 1e-9
-    assert float(LOSSES[name](-right, wet, valid, 2.5)) > 0.7
+    # of what IoU could reach a part is others', pooled in
+    assert float(LOSSES[name](-right, wet, valid, 2.5)) > (0.7 if name == "iou" else 0.9)
 
 
 def test_soft_iou_of_certain_forecasts_is_what_the_iou_lacks_with_others_pooled_in() -> None:

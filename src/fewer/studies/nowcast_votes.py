@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from fewer.core.task import Predict
@@ -27,13 +28,13 @@ _PAPERS = "the paper's voters"
 _SOFT = ("mean", "weighted")  # of probabilities; the others combine decisions
 
 
+@dataclass(frozen=True)
 class Together:
     """Rows, sentences and details of all groups."""
 
-    def __init__(self) -> None:
-        self.rows: list[list[Any]] = []
-        self.notes: list[str] = []
-        self.details: dict[str, Any] = {}
+    rows: list[list[Any]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    details: dict[str, Any] = field(default_factory=dict)
 
 
 def votes(judged: Judged, names: Sequence[str]) -> Together:

@@ -36,7 +36,7 @@ def soft_iou(logits: Tensor, wet: Tensor, valid: Tensor, positive_weight: float 
 
     Sample by sample a dry one would give 1 whatever is forecast, and no gradient. A batch of few windows may be dry as
     well, so that others are pooled in, a tenth of the pixels with an IoU of a tenth: what always saying rain would
-    have. With 1 instead dry batches teach never to say rain, and a hundred times as loudly as wet ones contradict.
+    have. With 1 instead, dry batches teach never to say rain, louder than wet ones contradict.
     """
     chance, wet = torch.sigmoid(logits) * valid, wet * valid
     both, fallen, others = (chance * wet).sum(), wet.sum(), _OTHERS * valid.sum().clamp(min=1.0)
