@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+from importlib.machinery import ModuleSpec
+
 import numpy as np
 import pytest
 import torch
@@ -12,7 +15,13 @@ from scipy.ndimage import gaussian_filter, shift
 from fewer.bench import radar as bench
 from fewer.core.data import TensorData
 from fewer.core.errors import UserError
-from fewer.tasks.nowcast.extrapolation import decision, displacements, extrapolate
+from fewer.tasks.nowcast.extrapolation import (
+    decision,
+    displacements,
+    extrapolate,
+    pysteps_extrapolate,
+    pysteps_installed,
+)
 from fewer.tasks.nowcast.motion import Field, carried, motion
 from fewer.tasks.nowcast.persistence import SatelliteExtrapolation, SatellitePersistence, persistence
 from fewer.tasks.nowcast.windows import LEADS, SEEN, Windows
@@ -138,3 +147,13 @@ def test_satellite_rain_that_moves_with_the_clouds_is_better_an_hour_ahead() -> 
 def test_radar_persistence_repeats_the_last_image() -> None:
     rate = torch.tensor([[[0.0, 0.1], [0.2, 3.0]]])
     assert persistence(rate, 3)[0, 2].tolist() == [[0, 0], [1, 1]]
+
+
+@pytest.mark.parametrize("there", [(), ("pysteps",), ("cv2",)])
+def test_pysteps_without_opencv_counts_as_not_installed(
+    there: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: ModuleSpec(name, None) if name in there else None)
+    assert not pysteps_installed()
+    with pytest.raises(UserError, match="opencv"):
+        pysteps_extrapolate(np.stack([showers(), showers(1)]), 2)

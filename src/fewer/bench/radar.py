@@ -6,7 +6,6 @@ the comparison is with persistence. Both see the same images; what enters from o
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +19,13 @@ from numpy.typing import NDArray
 
 from fewer.bench.row import Row
 from fewer.core.errors import UserError
-from fewer.tasks.nowcast.extrapolation import decision, displacements, extrapolate, pysteps_extrapolate
+from fewer.tasks.nowcast.extrapolation import (
+    decision,
+    displacements,
+    extrapolate,
+    pysteps_extrapolate,
+    pysteps_installed,
+)
 from fewer.tasks.nowcast.motion import carried, motion
 from fewer.tasks.nowcast.radar import read
 from fewer.tasks.nowcast.scores import Scores
@@ -121,7 +126,7 @@ def compared(sequence: Sequence, forecasts: dict[str, Forecast]) -> dict[str, tu
 
 def run(quick: bool = False) -> list[Row]:
     """A row an event and a row a lead time; then what our motion alone is worth, and what it costs."""
-    installed = importlib.util.find_spec("pysteps") is not None
+    installed = pysteps_installed()
     against = f"pysteps {version('pysteps')}" if installed else "persistence (pysteps is not installed)"
     rivals: dict[str, Forecast] = {"persistence": persistence}
     if installed:

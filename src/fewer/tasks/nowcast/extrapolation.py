@@ -8,6 +8,7 @@ of the forecast itself: it uses nothing but the forecast.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +18,15 @@ from numpy.typing import NDArray
 from fewer.core.errors import UserError
 from fewer.tasks.nowcast.motion import Field, carried, motion
 
-__all__ = ["SPREAD_KM_PER_MINUTE", "decision", "displacements", "extrapolate", "pysteps_extrapolate", "spread"]
+__all__ = [
+    "SPREAD_KM_PER_MINUTE",
+    "decision",
+    "displacements",
+    "extrapolate",
+    "pysteps_extrapolate",
+    "pysteps_installed",
+    "spread",
+]
 
 # How fast the position of rain becomes uncertain; tried 0.1 to 0.2 on five radar events
 SPREAD_KM_PER_MINUTE = 0.2
@@ -82,18 +91,21 @@ def decision(probability: Field) -> float:
     return float(falling[int(expected.argmax())])
 
 
+def pysteps_installed() -> bool:
+    """With opencv, which it installs without and needs for motion."""
+    return all(importlib.util.find_spec(name) is not None for name in ("pysteps", "cv2"))
+
+
 def pysteps_extrapolate(rates: NDArray[np.floating[Any]], leads: int) -> Field:
     """(leads, height, width): rates in mm/h from pysteps' Lucas-Kanade and semi-Lagrangian methods; dry from outside.
 
     As its own example does it: motion from decibels, then the rates themselves are carried.
     """
-    try:
-        from pysteps.extrapolation.semilagrangian import extrapolate as semilagrangian
-        from pysteps.motion.lucaskanade import dense_lucaskanade
-    except ImportError:
-        raise UserError(
-            "pysteps is not installed", "pysteps and opencv", "pip install pysteps opencv-python-headless"
-        ) from None
+    if not pysteps_installed():
+        raise UserError("pysteps is not installed", "pysteps and opencv", "pip install pysteps opencv-python-headless")
+    from pysteps.extrapolation.semilagrangian import extrapolate as semilagrangian
+    from pysteps.motion.lucaskanade import dense_lucaskanade
+
     filled = np.nan_to_num(np.asarray(rates, np.float64))
     decibels = np.where(filled < 0.1, -15.0, 10 * np.log10(np.maximum(filled, 0.1)))
     moving = dense_lucaskanade(decibels, verbose=False)
