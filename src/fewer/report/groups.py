@@ -8,13 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fewer.core.mask import dense, kept
+from fewer.core.student import student_t
 from fewer.job import Job, Trained
 
 __all__ = ["Group", "Interval", "grouped", "interval", "run_name", "spelled"]
 
 Interval = tuple[float, float]  # a mean, and half the width of its 95 % confidence interval, NaN where unknown
-# Student's t for 95 %, by degrees of freedom; beyond the table the normal distribution is near enough
-_STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
 
 
 def run_name(run: Trained) -> str:
@@ -26,8 +25,7 @@ def interval(values: Sequence[float]) -> Interval:
     """Over seeds; one value has no interval, so none is claimed."""
     if len(values) < 2:
         return (values[0] if values else float("nan")), float("nan")
-    freedom = len(values) - 1
-    t = _STUDENT[freedom - 1] if freedom <= len(_STUDENT) else 1.96
+    t = student_t(len(values) - 1)
     return statistics.fmean(values), t * statistics.stdev(values) / len(values) ** 0.5
 
 

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from fewer.core.cohort import Cohort
 from fewer.core.data import TensorData
 from fewer.core.engine import Training
+from fewer.core.student import student_t
 from fewer.core.task import Copy, Data, Nets, Noise, Objective, Task
 from fewer.tasks.control.networks import Critic
 from fewer.tasks.control.transitions import Transitions
@@ -25,7 +26,6 @@ from fewer.tasks.control.transitions import Transitions
 __all__ = ["Judged", "episode_of", "fitted_value", "logged_value"]
 
 MEMBERS = 8
-_STUDENT = 2.365  # 97.5 % quantile of Student's distribution with 7 degrees of freedom
 _HIDDEN, _BATCH = (128, 128), 256
 _TARGET_RATE = 0.05  # 20 steps a backup of the Bellman equation: the horizon is behind us after a few thousand
 
@@ -139,4 +139,5 @@ def fitted_value(
         drawn = modules["drawn"].get_buffer("counts")
         values.append(float((drawn * found).sum() / drawn.sum()))
     mean, spread = float(np.mean(values)), float(np.std(values, ddof=1))
-    return {"value": mean, "value_low": mean - _STUDENT * spread, "value_high": mean + _STUDENT * spread}
+    half = student_t(MEMBERS - 1) * spread
+    return {"value": mean, "value_low": mean - half, "value_high": mean + half}
