@@ -6,6 +6,7 @@ import io
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from PIL import Image
 
@@ -14,6 +15,7 @@ from fewer.job import Trained
 from fewer.report.pictures import PICTURES
 from fewer.tasks.nowcast.pictures import by_hour, by_lead, film
 from fewer.tasks.nowcast.settings import Settings
+from fewer.tasks.nowcast.shares import remark, wet_shares
 from fewer.tasks.nowcast.task import Nowcast
 from fewer.tasks.nowcast.windows import LEADS
 
@@ -38,12 +40,24 @@ def test_the_film_shows_hits_false_alarms_misses_and_what_nobody_saw() -> None:
     assert len(content) < 20_000
 
 
-def test_figures_are_written_whole(tmp_path: Path) -> None:
-    by_hour(tmp_path / "hours.png", *fields(), title="a window")
-    by_lead(tmp_path / "leads.png", {"one": [0.5] * LEADS, "two": [0.4] * LEADS})
-    for name in ("hours.png", "leads.png"):
-        with Image.open(tmp_path / name) as picture:
-            assert min(picture.size) > 200
+def test_figures_are_pictures_of_some_size() -> None:
+    curves = {"one": [0.5] * LEADS, "two": [0.4] * LEADS}
+    for content in (by_hour(*fields(), title="a window"), by_lead(curves)):
+        with Image.open(io.BytesIO(content)) as picture:
+            assert picture.format == "PNG" and min(picture.size) > 200
+
+
+def test_a_forecast_of_rain_everywhere_is_remarked_upon() -> None:
+    probability, raining, valid = np.ones((LEADS, 4, 4)), np.zeros((LEADS, 4, 4)), np.ones((LEADS, 4, 4))
+    raining[:8, :2] = 1  # half of the area for two hours
+    valid[:, 3, 3] = 0
+    said, fell = wet_shares(probability >= 0.5, valid), wet_shares(raining, valid)
+    assert said == [1.0] * 8 and fell == pytest.approx([8 / 15] * 2 + [0.0] * 6)
+    line = remark(said, fell)
+    assert line.startswith("The forecast says rain everywhere at every hour; it fell on 53, 53, 0, 0, 0, 0, 0, 0 %")
+    assert line.endswith("too much area at 8 and too little at 0 of 8 hours.")
+    assert remark([0.0] * 8, fell).startswith("The forecast says no rain anywhere at any hour")
+    assert "on 100, 53, 0, 0, 0, 0, 0, 0 % of the area" in remark([1.0, *fell[1:]], fell)
 
 
 def test_the_report_shows_a_run_of_the_task(tmp_path: Path) -> None:
@@ -55,5 +69,5 @@ def test_the_report_shows_a_run_of_the_task(tmp_path: Path) -> None:
     modules = fresh_modules(task, 0)
     html = PICTURES["nowcast"](Trained(tmp_path, Job("nowcast", words), task, modules, {}, {}), "")
     assert html.count("<figure>") == 3 and html.count("data:image/gif") == 1 and html.count("data:image/png") == 2
-    assert "3 windows" in html
+    assert "3 windows" in html and "The forecast says" in html
     assert torch.isfinite(predictor(task, modules)(task.data("test").take(torch.arange(1)))).all()

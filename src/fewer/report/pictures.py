@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -108,6 +106,7 @@ def rained(run: Trained, attack: str) -> str:
     from fewer.tasks.nowcast.persistence import SatellitePersistence
     from fewer.tasks.nowcast.pictures import by_hour, by_lead, film
     from fewer.tasks.nowcast.scores import Scores, wet
+    from fewer.tasks.nowcast.shares import remark, wet_shares
     from fewer.tasks.nowcast.task import Nowcast
 
     task = run.task
@@ -129,20 +128,16 @@ def rained(run: Trained, attack: str) -> str:
     raining = wet(batch.rate, rain) & (batch.valid > 0)
     one = int(raining[:, :_SOON].sum((1, 2, 3)).argmax())
     fields = [part[one].cpu().numpy() for part in (probability, raining, batch.valid)]
-    shown = []
-    with tempfile.TemporaryDirectory() as folder:
-        by_hour(f"{folder}/hours.png", *fields)
-        by_lead(f"{folder}/leads.png", curves)
-        shown += [Path(folder, name).read_bytes() for name in ("hours.png", "leads.png")]
+    said, fell = (wet_shares(rain, fields[2]) for rain in (fields[0] >= 0.5, fields[1]))
     captions = (
-        "Truth and forecast at every hour, with the share of rain.",
+        f"Truth and forecast at every hour, with the share of rain. {remark(said, fell)}",
         f"IoU against lead time, {len(batch.place)} windows: the network, and what needs no learning.",
         "Eight hours: hits are blue, false alarms orange, misses red; grey is out of the radars' sight.",
     )
     return "".join(
         f'<figure><img class="plate" alt="{caption}" src="{data_address(picture)}">'
         f"<figcaption>{caption}</figcaption></figure>"
-        for caption, picture in zip(captions, [*shown, film(*fields)])
+        for caption, picture in zip(captions, [by_hour(*fields), by_lead(curves), film(*fields)])
     )
 
 

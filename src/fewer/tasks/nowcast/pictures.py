@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fewer.core.errors import UserError
+from fewer.core.figure import png
+from fewer.tasks.nowcast.shares import A_HOUR, remark, wet_shares
 
 __all__ = ["by_hour", "by_lead", "film"]
 
@@ -23,35 +24,34 @@ _A_SECOND = 6  # frames of the animation: an hour in two thirds of a second
 
 
 def by_hour(
-    path: str | Path, probability: Field, raining: Field, valid: Field, *, title: str = "", decision: float = 0.5
-) -> None:  # fmt: skip
-    """The paper's Figure 1: the truth above, the forecast below, every hour, with the share of rain over each.
+    probability: Field, raining: Field, valid: Field, *, title: str = "", decision: float = 0.5
+) -> bytes:  # fmt: skip
+    """The paper's Figure 1 as a PNG: truth above, forecast below, every hour, the share of rain over each, a remark.
 
     Fields are (leads, height, width) of one window; lead times are 15 minutes apart.
     """
     from matplotlib.figure import Figure
 
-    hours = range(3, len(probability), 4)
-    figure = Figure(figsize=(1.6 * len(hours), 3.9), layout="constrained")
-    axes = figure.subplots(2, len(hours), squeeze=False)
-    for column, lead in enumerate(hours):
-        seen = valid[lead] > 0
-        for row, rain in enumerate((raining[lead] > 0, probability[lead] >= decision)):
-            panel = axes[row, column]
-            panel.imshow(_two_colours(rain, seen), interpolation="nearest")
-            share = float((rain & seen).sum() / max(int(seen.sum()), 1))
-            panel.set_title(f"{(lead + 1) // 4} h: {share:.3f}", fontsize=9)
+    rains = {"truth": raining > 0, "forecast": probability >= decision}
+    shares = {name: wet_shares(rain, valid) for name, rain in rains.items()}
+    hours = len(shares["truth"])
+    figure = Figure(figsize=(1.6 * hours, 4.1), layout="constrained")
+    axes = figure.subplots(2, hours, squeeze=False)
+    for row, (name, rain) in zip(axes, rains.items()):
+        for hour, panel in enumerate(row):
+            lead = A_HOUR * (hour + 1) - 1
+            panel.imshow(_two_colours(rain[lead], valid[lead] > 0), interpolation="nearest")
+            panel.set_title(f"{hour + 1} h: {shares[name][hour]:.3f}", fontsize=9)
             panel.set_xticks([])
             panel.set_yticks([])
-    axes[0, 0].set_ylabel("truth")
-    axes[1, 0].set_ylabel("forecast")
-    if title:
-        figure.suptitle(title, fontsize=10)
-    figure.savefig(path, dpi=110)
+        row[0].set_ylabel(name)
+    figure.suptitle(title, fontsize=10)
+    figure.supxlabel(remark(shares["forecast"], shares["truth"]), fontsize=9)
+    return png(figure)
 
 
-def by_lead(path: str | Path, curves: Mapping[str, Sequence[float]], *, label: str = "IoU") -> None:
-    """A line a forecast against lead time in hours."""
+def by_lead(curves: Mapping[str, Sequence[float]], *, label: str = "IoU") -> bytes:
+    """A PNG: a line a forecast against lead time in hours."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 4), layout="constrained")
@@ -62,7 +62,7 @@ def by_lead(path: str | Path, curves: Mapping[str, Sequence[float]], *, label: s
     panel.set(xlabel="hours ahead", ylabel=label, xlim=(0, None), ylim=(0, None))
     panel.grid(alpha=0.3)
     panel.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))  # beside: there may be many
-    figure.savefig(path, dpi=120)
+    return png(figure, dpi=120)
 
 
 def film(probability: Field, raining: Field, valid: Field, *, decision: float = 0.5, side: int = 252) -> bytes:
