@@ -269,7 +269,7 @@ def test_the_tables_put_the_papers_numbers_beside_and_mark_choices_on_the_test_w
     assert all(one.details[name]["above_best_single"][1] > 0 for name in votes if "all models" in name)
     two = table2("quick", pieces.out, pieces.say)
     assert {row[0]: row[1] for row in two.rows}["Swin-UNETR, bce"] == "0.281, 0.283, 0.280"
-    json.dumps(dataclasses.asdict(two))
+    json.dumps(two.record())
 
 
 def test_a_table_reads_the_forecasts_of_a_split_once_and_those_of_other_splits_never(
@@ -290,7 +290,7 @@ def test_a_table_reads_the_forecasts_of_a_split_once_and_those_of_other_splits_n
 def test_the_figure_shows_a_window_of_the_papers_region(pieces: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SCALES, "quick", SMALL)
     found = fig1("quick", pieces.out, pieces.say)
-    assert all((pieces.out / name).stat().st_size > 1000 for name in found.figures)
+    assert all(len(content) > 1000 for content in found.figures.values())
     assert len(found.columns) == 9 and found.rows[0][0] == "majority"
 
 

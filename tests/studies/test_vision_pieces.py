@@ -238,7 +238,7 @@ def test_a_suite_that_is_cut_off_goes_on_with_the_next_attack(place: Place, monk
 def whole(result: Result) -> None:
     assert result.rows
     assert all(len(row) == len(result.columns) for row in result.rows)
-    json.dumps(dataclasses.asdict(result), allow_nan=False)
+    json.dumps(result.record(), allow_nan=False)
 
 
 def shortened(pieces: dict[str, Piece]) -> dict[str, Piece]:
@@ -325,7 +325,7 @@ def test_lottery_rounds_become_a_table_and_a_figure(
     assert read == result.details["fgsm"]
     empty = dataclasses.replace(place, source="", out=tmp_path / "empty")
     monkeypatch.setattr(vision_lottery, "where", lambda *_: empty)
-    with pytest.raises(UserError, match="no finished lottery"):
+    with pytest.raises(UserError, match="none of this study's pieces"):
         vision_lottery.tickets("quick", tmp_path, quiet)
 
 

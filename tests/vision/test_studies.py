@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -32,14 +31,14 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> str:
 def whole(result: Result, out: Path) -> None:
     """Rows fit the columns, everything is JSON, every figure is a picture."""
     assert all(len(row) == len(result.columns) for row in result.rows)
-    json.dumps(asdict(result), allow_nan=False)
-    assert result.figures
-    assert all((out / name).read_bytes().startswith(b"\x89PNG") for name in result.figures)
+    json.dumps(result.record(), allow_nan=False)
+    assert result.figures and all(content.startswith(b"\x89PNG") for content in result.figures.values())
+    assert not list(out.glob("*.png")), "figures are written with their table, by reproduce"
 
 
 def test_figures_five_to_eight_are_measured_and_drawn(monkeypatch, few: str, tmp_path: Path) -> None:
     monkeypatch.setitem(vision_features.SCALES, "quick", (2, 20))
-    monkeypatch.setattr(vision_features, "mnist", lambda scale, say: few)
+    monkeypatch.setattr(vision_features, "mnist", lambda scale: few)
     monkeypatch.setattr(vision_features, "REACHES", {"10 x 0.05": vision_features.Reach(step=0.1, steps=1)})
     said: list[str] = []
     result = vision_features.features("quick", tmp_path, said.append)
@@ -55,7 +54,7 @@ def test_figures_five_to_eight_are_measured_and_drawn(monkeypatch, few: str, tmp
 def test_boundaries_are_drawn_for_both_networks(monkeypatch, few: str, tmp_path: Path) -> None:
     monkeypatch.setitem(vision_boundaries.SCALES, "quick", (3, 12))
     monkeypatch.setattr(vision_boundaries, "_SIDE", 7)
-    monkeypatch.setattr(vision_boundaries, "mnist", lambda scale, say: few)
+    monkeypatch.setattr(vision_boundaries, "mnist", lambda scale: few)
     result = vision_boundaries.boundaries("quick", tmp_path, lambda line: None)
     whole(result, tmp_path)
     assert [row[0] for row in result.rows[1:]] == ["standard", "hardened"]
@@ -93,7 +92,7 @@ def test_the_measures_of_a_slice_are_those_of_a_square_drawn_by_hand() -> None:
 
 def test_shrinking_compares_all_measures_at_equal_sizes(monkeypatch, few: str, tmp_path: Path) -> None:
     monkeypatch.setitem(vision_shrink.SCALES, "quick", (3, 1, 10))
-    monkeypatch.setattr(vision_shrink, "mnist", lambda scale, say: few)
+    monkeypatch.setattr(vision_shrink, "mnist", lambda scale: few)
     monkeypatch.setattr(vision_shrink, "LEAST", 30)
     result = vision_shrink.shrinking("quick", tmp_path, lambda line: None)
     whole(result, tmp_path)

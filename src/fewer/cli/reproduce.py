@@ -13,7 +13,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", nargs="?", help="such as vision/table2")
     parser.add_argument("--list", action="store_true", help="what there is")
     parser.add_argument("--scale", default="quick", help="quick (minutes, 2 cores) or full (a CUDA GPU)")
-    parser.add_argument("--out", default="runs/studies", help="folder for JSON and figures")
+    parser.add_argument("--out", default="runs/studies", help="folder for JSON and figures; a file with more rows is never replaced")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fewer.core.figure import png
 from fewer.studies.cellfree_worlds import SEEDS, paper_world
 from fewer.studies.study import Result, Say
 from fewer.tasks.cellfree.arrays import Bools, generator
@@ -57,7 +58,7 @@ def efficiency(scale: str, out: Path, say: Say) -> Result:
         details[f"{name}, {scheme}"] = figures
         rows.append([name, scheme, *(f"{figures[column]:.2f}" for column in COLUMNS)])
         say(" | ".join(map(str, rows[-1])))
-    _curves(out / "cellfree-se.png", {key[0]: pooled(each) for key, each in found.items() if key[1] == "p-mmse"})
+    best = {key[0]: pooled(each) for key, each in found.items() if key[1] == "p-mmse"}
     return Result(
         title="Spectral efficiency lost by choosing from 3 measurements instead of 100",
         columns=["selector", "scheme", *(column.replace("_", " ") for column in COLUMNS)],
@@ -66,12 +67,12 @@ def efficiency(scale: str, out: Path, say: Say) -> Result:
             f"{PHONES} phones at a time, {len(seeds)} deployments, clusters of the same sizes, 97 % saved.",
             "Both sides share pilots and fading; negative percentages are gains.",
         ],
-        figures=["cellfree-se.png"],
+        figures={"cellfree-se.png": _curves(best)},
         details=details,
     )
 
 
-def _curves(path: Path, comparisons: dict[str, Comparison]) -> None:
+def _curves(comparisons: dict[str, Comparison]) -> bytes:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 3.2), layout="constrained")
@@ -84,4 +85,4 @@ def _curves(path: Path, comparisons: dict[str, Comparison]) -> None:
         panel.set(xlabel="bit/s/Hz", title=f"{link}, P-MMSE")
         panel.grid(alpha=0.3)
     axes[0].legend(fontsize=7)
-    figure.savefig(path, dpi=130)
+    return png(figure, dpi=130)

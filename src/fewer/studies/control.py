@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from fewer.core.errors import UserError
+from fewer.core.figure import png
 from fewer.studies.control_cohorts import ENVIRONMENTS, Place, Row, read_rows, train_agents, where
 from fewer.studies.study import Result, Say
 from fewer.tasks.control.statistics import statistics
@@ -22,29 +24,28 @@ TRIED = {"snip": ("snip-batches", "snip-rounds", "snip-erk", "snip-rigl"), "gras
 
 def fig1(scale: str, out: Path, say: Say) -> Result:
     """SNIP."""
-    return _figure("snip", "Figure 1: score against sparsity, SNIP", scale, out, say)
+    return _figure(1, "snip", "SNIP", scale, out, say)
 
 
 def fig2(scale: str, out: Path, say: Say) -> Result:
     """GraSP."""
-    return _figure("grasp", "Figure 2: score against sparsity, GraSP", scale, out, say)
+    return _figure(2, "grasp", "GraSP", scale, out, say)
 
 
-def _figure(criterion: str, title: str, scale: str, out: Path, say: Say) -> Result:
+def _figure(number: int, criterion: str, spelled: str, scale: str, out: Path, say: Say) -> Result:
     place = where(scale, out, say)
     wanted = [("dense", 0.0)] + [(criterion, sparsity) for sparsity in SPARSITIES[scale]]
     wanted += [(rival, HEADLINE[scale]) for rival in (*RIVALS, *TRIED[criterion])]
     rows = _found(place, wanted, scale)
     rows = [row for row in rows if (row["recipe"], row["sparsity"]) in set(wanted)]
     table = [line for environment in ENVIRONMENTS for line in _lines(rows, environment)]
-    figure = _draw(rows, criterion, title, out) if rows else None
     return Result(
-        title=title,
+        title=f"Figure {number}: score against sparsity, {spelled}",
         columns=["environment", "algorithm", "weights chosen by", "removed %", "seeds", "score", "95 % interval",
                  "middle half's mean", "% of dense"],
         rows=table,
         notes=_notes(rows, place, scale),
-        figures=[figure] if figure else [],
+        figures={f"control-fig{number}.png": _draw(rows, criterion)},
         details={"agents": [{key: value for key, value in row.items() if key != "kept"} for row in rows]},
     )  # fmt: skip
 
@@ -54,7 +55,12 @@ def _found(place: Place, wanted: Sequence[tuple[str, float]], scale: str) -> lis
         return train_agents(place, "hopper", wanted, (0, 1))
     if place.device == "cpu":
         place.say("no CUDA GPU: only finished agents are read; python -m fewer.studies.control_full trains more")
-        return read_rows(place)
+        if not (found := read_rows(place)):
+            raise UserError(
+                f"no CUDA GPU and no finished agents in {place.out / 'agents'}", "one of both",
+                "python -m fewer.studies.control_full --help, or --scale quick",
+            )  # fmt: skip
+        return found
     return [row for environment in ENVIRONMENTS for row in train_agents(place, environment, wanted, range(5))]
 
 
@@ -98,7 +104,7 @@ def _notes(rows: Sequence[Row], place: Place, scale: str) -> list[str]:
     return notes
 
 
-def _draw(rows: Sequence[Row], criterion: str, title: str, out: Path) -> str:
+def _draw(rows: Sequence[Row], criterion: str) -> bytes:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -116,10 +122,7 @@ def _draw(rows: Sequence[Row], criterion: str, title: str, out: Path) -> str:
             axis.grid(alpha=0.3)
         axes[1, column].set(xlabel="weights removed, %")
     axes[0, 0].legend(fontsize=7)
-    name = f"control-{title.split(':')[0].replace('Figure ', 'fig')}.png"
-    figure.savefig(out / name, dpi=110)
-    pyplot.close(figure)
-    return name
+    return png(figure)
 
 
 def _curve(axis: Any, rows: Sequence[Row], key: str, criterion: str) -> None:

@@ -119,12 +119,24 @@ def train_agents(
     missing = [agent for agent in dict.fromkeys(agents) if not place.path(environment, *agent).exists()]
     for group in [[agent] for agent in missing] if place.alone else filter(None, [missing]):
         _train(place, environment, group, save=save)
-    return [json.loads(place.path(environment, *agent).read_text()) for agent in dict.fromkeys(agents)]
+    return [_read(place, place.path(environment, *agent)) for agent in dict.fromkeys(agents)]
 
 
 def read_rows(place: Place) -> list[Row]:
     """Every finished agent."""
-    return [json.loads(path.read_text()) for path in sorted(place.out.glob("agents/*/*.json"))]
+    return [_read(place, path) for path in sorted(place.out.glob("agents/*/*.json"))]
+
+
+def _read(place: Place, path: Path) -> Row:
+    """A finished agent; one that was judged at another scale is no agent of this study."""
+    row: Row = json.loads(path.read_text())
+    if row["episodes"] != place.settings.episodes:
+        raise UserError(
+            f"{path}, judged by {row['episodes']} episodes",
+            f"agents of one scale, judged by {place.settings.episodes}",
+            "choose another --out",
+        )
+    return row
 
 
 def _train(place: Place, environment: str, agents: Sequence[tuple[str, float, int]], *, save: bool) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fewer.core.figure import png
 from fewer.core.state import fresh_modules
 from fewer.prune.pruning import Pruning, layer_keeps, mask_for
 from fewer.sparse.pack import write
@@ -165,7 +166,7 @@ def fig3(scale: str, out: Path, say: Say) -> Result:
             f"HalfCheetah, normalised observations, {len(seeds)} seeds. Both keep the last layers most; the paper says "
             "GraSP keeps them more than SNIP does, here it is the reverse for the critic."
         ],
-        figures=[_draw_layers(kept, sizes, out)],
+        figures={"control-fig3.png": _draw_layers(kept, sizes)},
         details={"kept": kept, "weights": sizes},
     )
 
@@ -189,11 +190,11 @@ def fig4(scale: str, out: Path, say: Say) -> Result:
         columns=["removed %", "dense", "coordinates (paper)", "our pack, lossless"],
         rows=rows,
         notes=["Coordinates are larger than the dense file below about 80 %; the pack is smaller at every sparsity."],
-        figures=[_draw_sizes(rows, out)],
+        figures={"control-fig4.png": _draw_sizes(rows)},
     )
 
 
-def _draw_layers(kept: Mapping[str, Mapping[str, Sequence[int]]], sizes: Mapping[str, int], out: Path) -> str:
+def _draw_layers(kept: Mapping[str, Mapping[str, Sequence[int]]], sizes: Mapping[str, int]) -> bytes:
     pyplot = _pyplot()
     figure, axis = pyplot.subplots(figsize=(10, 4.5), layout="constrained")
     places = range(len(kept))
@@ -204,21 +205,17 @@ def _draw_layers(kept: Mapping[str, Mapping[str, Sequence[int]]], sizes: Mapping
     axis.set_xticks(list(places), [layer.removesuffix(".weight") for layer in kept], rotation=40, ha="right")
     axis.set(ylabel="weights left, %", title="95 % removed before training")
     axis.legend()
-    figure.savefig(out / "control-fig3.png", dpi=110)
-    pyplot.close(figure)
-    return "control-fig3.png"
+    return png(figure)
 
 
-def _draw_sizes(rows: Sequence[Sequence[Any]], out: Path) -> str:
+def _draw_sizes(rows: Sequence[Sequence[Any]]) -> bytes:
     pyplot = _pyplot()
     figure, axis = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
     for column, label in ((1, "dense"), (2, "coordinates"), (3, "our pack")):
         axis.plot([float(row[0]) for row in rows], [float(row[column]) for row in rows], "o-", label=label)
     axis.set(xlabel="weights removed, %", ylabel="megabytes", yscale="log")
     axis.legend()
-    figure.savefig(out / "control-fig4.png", dpi=110)
-    pyplot.close(figure)
-    return "control-fig4.png"
+    return png(figure)
 
 
 def _pyplot() -> Any:

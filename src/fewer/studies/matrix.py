@@ -9,12 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from fewer.core.errors import UserError
-from fewer.core.whole import write_whole
 from fewer.report.groups import Interval, interval
-from fewer.studies.matrix_cases import METHODS, SPARSITIES, Case, cases, grid, recipe
+from fewer.studies.matrix_cases import METHODS, SPARSITIES, Case, cases, grid, recipe, size_of
 from fewer.studies.matrix_measure import Asked, measure_all, spelled
 from fewer.studies.matrix_page import page
 from fewer.studies.study import Result, Say
@@ -46,8 +43,7 @@ class Cell:
 
 def matrix(scale: str, out: Path, say: Say) -> Result:
     """Tasks x methods x sparsities x seeds."""
-    if scale == "full" and not torch.cuda.is_available():
-        raise UserError("scale full without a GPU", "CUDA", "use --scale quick")
+    size_of(scale)
     chosen = cases()
     sweep = Sweep(described := grid_of(grid(scale, chosen)), out / f"matrix-{scale}", WHERE)
     total = len(described.points)
@@ -58,9 +54,10 @@ def matrix(scale: str, out: Path, say: Say) -> Result:
 
     rows = sweep.run(watch=watch)
     cells = _cells(sweep, rows, chosen, say)
+    if not any(cell.seeds for cell in cells):
+        raise UserError(f"none of {total} points finished: {rows[0]['why']}", "at least one", f"see {sweep.out}")
     lines = winners(cells)
     how = recipe(scale)
-    write_whole(out / "matrix.html", page(cells, [*lines, how], chosen, METHODS).html().encode())
     failed = [f"{cell.task} {cell.method} {cell.sparsity:g}: {why}" for cell in cells for why in cell.failures]
     return Result(
         title="Every way of pruning on every task",
@@ -72,7 +69,7 @@ def matrix(scale: str, out: Path, say: Say) -> Result:
             *(f"under attack: {name} {case.attack} ({case.unit})" for name, case in chosen.items()),
             *failed,
         ],
-        figures=["matrix.html"],
+        figures={"matrix.html": page(cells, [*lines, how], chosen, METHODS).html().encode()},
         details={"points": rows},
     )
 

@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
+from fewer.core.errors import UserError
 from fewer.core.registry import TASKS
 
-__all__ = ["CASES", "METHODS", "SCALES", "SPARSITIES", "Case", "Scale", "cases", "grid", "recipe"]
+__all__ = ["CASES", "METHODS", "SCALES", "SPARSITIES", "Case", "Scale", "cases", "grid", "recipe", "size_of"]
 
 METHODS = ("dense", "random", "magnitude", "snip", "grasp", "synflow", "lottery")
 SPARSITIES = (0.5, 0.8, 0.9, 0.95, 0.98)
@@ -79,6 +82,14 @@ CASES: dict[str, Case] = {
 def cases(only: tuple[str, ...] = ()) -> dict[str, Case]:
     """Those of the tasks that this installation has."""
     return {name: case for name, case in CASES.items() if name in TASKS and (not only or name in only)}
+
+
+def size_of(scale: str) -> Scale:
+    """How much of it, refused where this machine cannot run it."""
+    size = SCALES[scale]
+    if size.device == "cuda" and not torch.cuda.is_available():
+        raise UserError(f"scale {scale} without a GPU", "CUDA", "use --scale quick")
+    return size
 
 
 def grid(scale: str, chosen: Mapping[str, Case]) -> dict[str, Any]:

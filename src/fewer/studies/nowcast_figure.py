@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from fewer.core.whole import write_whole
 from fewer.ensemble.combine import combine
 from fewer.studies.nowcast_judged import Judged
 from fewer.studies.nowcast_members import MEMBERS, VOTERS
@@ -16,6 +15,7 @@ from fewer.studies.nowcast_tables import available, where
 from fewer.studies.study import Result, Say
 from fewer.tasks.nowcast.generated import places
 from fewer.tasks.nowcast.pictures import by_hour, by_lead, film
+from fewer.tasks.nowcast.shares import wet_shares
 
 __all__ = ["fig1"]
 
@@ -33,13 +33,13 @@ def fig1(scale: str, out: Path, say: Say) -> Result:
     window = _changing(fallen.raining, fallen.place)
     batch = judged.task.kept["test"].take(torch.tensor([window]))
     probability = vote(batch)[0].cpu().numpy()
+    fields = probability, fallen.raining[window], fallen.valid[window]
     title = f"{REGION} {YEAR} (generated weather), the vote of {len(voters)} models: hours ahead and share of rain"
-    by_hour(out / "nowcast-fig1.png", probability, fallen.raining[window], fallen.valid[window], title=title)
-    write_whole(out / "nowcast-fig1.gif", film(probability, fallen.raining[window], fallen.valid[window]))
-    curves = {"majority": judged.scored(vote).by_lead()["iou"]}
+    shown = {"forecast": wet_shares(probability >= 0.5, fields[2]), "observed": wet_shares(*fields[1:])}
+    scores = judged.scored(vote)
+    curves = {"majority": scores.by_lead()["iou"]}
     for name in [*(name for name in BASELINES if judged.piece(name)), *names]:
         curves[name] = judged.at_choice(name).by_lead()["iou"]
-    by_lead(out / "nowcast-leads.png", curves)
     hours = range(3, len(curves["majority"]), 4)
     rows = [
         [MEMBERS[name].title if name in MEMBERS else name, *[f"{values[k]:.3f}" for k in hours]]
@@ -53,8 +53,12 @@ def fig1(scale: str, out: Path, say: Say) -> Result:
             "Generated weather: the region's name stands for its climate, not for a real day.",
             "Thresholds are chosen on validation windows. The paper's figure shows one window, without scores.",
         ],
-        figures=["nowcast-fig1.png", "nowcast-leads.png", "nowcast-fig1.gif"],
-        details={"curves": curves, "window": window},
+        figures={
+            "nowcast-fig1.png": by_hour(*fields, title=title),
+            "nowcast-leads.png": by_lead(curves),
+            "nowcast-fig1.gif": film(*fields),
+        },
+        details={"curves": curves, "window": window, "shown": shown, "vote": scores.figures()},
     )
 
 

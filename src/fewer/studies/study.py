@@ -1,8 +1,9 @@
 """Studies: a paper's tables and figures, or our own, each a function from a scale to a result.
 
 A study is written as `def name(scale: str, out: Path, say: Say) -> Result`: "quick" takes minutes on two cores, "full"
-a CUDA GPU. It returns a table with the paper's numbers beside ours and may leave figures (PNG) in `out`; the command
-line adds the command, the hardware and the versions, and writes `out/<name>.json`.
+a CUDA GPU. It returns a table with the paper's numbers beside ours, and its figures; what it keeps in `out` by itself
+are pieces to go on from. `reproduce` adds the command, the hardware and the versions, and writes `out/<name>.json` and
+the figures, never over a file that holds more.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import platform
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +65,12 @@ class Result:
     columns: list[str]
     rows: list[list[Any]]
     notes: list[str] = field(default_factory=list)
-    figures: list[str] = field(default_factory=list)  # file names in the output folder
+    figures: dict[str, bytes] = field(default_factory=dict)  # contents by file name
     details: dict[str, Any] = field(default_factory=dict)  # JSON-able; every single number
+
+    def record(self) -> dict[str, Any]:
+        """As JSON keeps it: figures by their names."""
+        return {part.name: getattr(self, part.name) for part in fields(self)} | {"figures": list(self.figures)}
 
     def _repr_html_(self) -> str:
         """For Jupyter."""
@@ -105,13 +110,39 @@ def reproduce(name: str, scale: str, out: Path, say: Say) -> Result:
     if scale not in ("quick", "full"):
         raise UserError(f"scale {scale!r}", "quick or full")
     module, function = STUDIES[name][0].split(":")
+    path = out / f"{name.replace('/', '-')}.json"
+    _refuse_loss(path, scale)
     out.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
     result: Result = getattr(importlib.import_module(module), function)(scale, out, say)
+    if not result.rows:
+        raise UserError(
+            f"nothing to show for {name} in {out}", "finished pieces, or a GPU and data to make them with",
+            "name their folder by --out, or use --scale quick",
+        )  # fmt: skip
+    _refuse_loss(path, scale, len(result.rows))
     record = {
-        "study": name, "scale": scale, **asdict(result),
+        "study": name, "scale": scale, **result.record(),
         "command": f"fewer reproduce {name} --scale {scale}", "seconds": round(time.monotonic() - start, 1),
         "hardware": hardware(), "hardware_in_words": in_words(hardware()), "versions": versions(),
     }  # fmt: skip
-    write_whole(out / f"{name.replace('/', '-')}.json", (json.dumps(record, indent=1) + "\n").encode())
+    for figure, content in result.figures.items():
+        write_whole(out / figure, content)
+    write_whole(path, (json.dumps(record, indent=1) + "\n").encode())
     return result
+
+
+def _refuse_loss(path: Path, scale: str, rows: int | None = None) -> None:
+    """Before a study runs and before it writes: a file is not replaced by one with fewer rows, or a full by a quick."""
+    if not path.exists():
+        return
+    cure = "choose another --out, or remove the file to insist"
+    try:
+        kept = json.loads(path.read_text())
+        before, scale_before = len(kept["rows"]), kept.get("scale")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise UserError(f"{path}, which is no result of a study", "a free name", cure) from None
+    if (scale_before, scale) == ("full", "quick"):
+        raise UserError(f"scale quick over the {before} rows of scale full in {path}", "scale full", cure)
+    if rows is not None and rows < before:
+        raise UserError(f"{rows} rows over the {before} in {path}", f"at least {before} rows", cure)

@@ -14,7 +14,7 @@ from fewer.core.task import Predict
 from fewer.ensemble.combine import combine
 from fewer.job import Trained, load
 from fewer.report.groups import interval
-from fewer.studies.matrix_cases import SCALES, Case, cases
+from fewer.studies.matrix_cases import Case, cases, size_of
 from fewer.studies.matrix_measure import Asked, measure, spelled
 from fewer.studies.study import Result, Say
 from fewer.sweep.grid import grid_of
@@ -30,7 +30,7 @@ _KINDS = ("plain", "hardened", "packed")
 
 def transfer(scale: str, out: Path, say: Say) -> Result:
     """Each task plain, hardened, voting and as a pack of a tenth of its weights."""
-    chosen, size = cases(), SCALES[scale]
+    chosen, size = cases(), size_of(scale)
     content = {
         "base": {"device": size.device},
         "points": [entry for name, case in chosen.items() for entry in _points(name, case, max(size.seeds, 2))],
@@ -42,8 +42,9 @@ def transfer(scale: str, out: Path, say: Say) -> Result:
     for name, case in chosen.items():
         done = [point for point, row in zip(sweep.grid.points, rows) if row["status"] == "done"]
         own = [point for point in done if point.job.task == name]
-        table += _task_rows(sweep, name, case, own)
-        say(" | ".join(map(str, table[-1])))
+        for line in _task_rows(sweep, name, case, own):
+            table.append(line)
+            say(" | ".join(map(str, line)))
     return Result(
         title="Hardening, voting and packing on every task",
         columns=["task", "what", "figure", "quality", "under attack", "pack", "seeds"],

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from fewer.core.data import convert
+from fewer.core.figure import png
 from fewer.core.nets import NetworkSet
 from fewer.core.seed import Stream
 from fewer.studies.study import Result, Say
@@ -52,7 +53,7 @@ def slices(task: Vision, modules: Mapping[str, nn.Module], batch: Images) -> Ten
 def boundaries(scale: str, out: Path, say: Say) -> Result:
     """The surroundings of test images for a standard and a hardened network."""
     steps, count = SCALES[scale]
-    task = Vision(Settings(network="cnn2", data=mnist(scale, say)))
+    task = Vision(Settings(network="cnn2", data=mnist(scale)))
     on = device(scale)
     batch = task.data("test").take(torch.arange(min(count, len(task.data("test")))))
     rows: list[list[Any]] = [["paper: a conceptual drawing", "", "", "", ""]]
@@ -77,7 +78,7 @@ def boundaries(scale: str, out: Path, say: Say) -> Result:
             f" plane holds the right class (at most {_REACH}, in steps of {2 * _REACH / (_SIDE - 1):.2f}).",
             "Each network's own gradient spans its planes: other directions inside the ball can be worse.",
         ],
-        figures=[_draw(maps, batch, out)],
+        figures={"vision-fig4.png": _draw(maps, batch)},
         details=details,
     )
 
@@ -92,7 +93,7 @@ def _measured(maps: Tensor, labels: Tensor) -> tuple[float, float]:
     return float(right[:, inside].float().mean()), float(nearest.median())
 
 
-def _draw(maps: Mapping[str, Tensor], batch: Images, out: Path) -> str:
+def _draw(maps: Mapping[str, Tensor], batch: Images) -> bytes:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -113,6 +114,4 @@ def _draw(maps: Mapping[str, Tensor], batch: Images, out: Path) -> str:
             place.plot(0, 0, "k+")
             place.set(title=f"{name}: a {int(batch.label[number])}", xlabel="a", ylabel="b")
     figure.colorbar(drawn, ax=axes, ticks=range(10), label="predicted class")
-    figure.savefig(out / "vision-fig4.png", dpi=110)
-    pyplot.close(figure)
-    return "vision-fig4.png"
+    return png(figure)

@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fewer.core.figure import png
 from fewer.core.optimizer import Optimizer
 from fewer.studies.study import Result, Say
 from fewer.studies.vision_measure import troubles
-from fewer.studies.vision_pieces import DENSE, Piece, cured, gradual, run_piece, where
+from fewer.studies.vision_pieces import DENSE, Piece, cured, expect_pieces, gradual, run_piece, where
 
 __all__ = ["capacity_pieces", "curves", "table2", "table3"]
 
@@ -81,6 +82,7 @@ def _table(attack: str, scale: str, out: Path, say: Say) -> Result:
         )
         notes += [f"{name}: {line}" for line in troubles(found, 10)]
         details[name] = found
+    expect_pieces(rows, place)
     cut = [] if scale == "full" else [_CUT[attack]]
     return Result(
         title=f"{'Table II: PGD' if attack == 'pgd' else 'Table III: FGSM'}-trained networks, eps 0.3, in percent",
@@ -135,13 +137,15 @@ def curves(scale: str, out: Path, say: Say) -> Result:
         [f"Fig. {2 if attack == 'fgsm' else 3}", name, percent(each, "clean"), percent(each, _own(attack))]
         for attack, by_name in found.items()
         for name, each in by_name.items()
+        if each
     ]
+    expect_pieces(rows, place)
     return Result(
         title="Figures 2 and 3: accuracy against capacity, trained and attacked with FGSM (2) and PGD (3)",
         columns=["figure", "run", "clean %", "attacked %"],
         rows=rows,
         notes=[] if scale == "full" else list(_CUT.values()),
-        figures=[_draw(found, out)],
+        figures={"vision-fig2-3.png": _draw(found)},
         details={"runs": found, "paper": PAPER},
     )
 
@@ -150,7 +154,7 @@ def _own(attack: str) -> str:
     return "fgsm" if attack == "fgsm" else "pgd40"
 
 
-def _draw(found: Mapping[str, Mapping[str, list[dict[str, Any]]]], out: Path) -> str:
+def _draw(found: Mapping[str, Mapping[str, list[dict[str, Any]]]]) -> bytes:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -174,6 +178,4 @@ def _draw(found: Mapping[str, Mapping[str, list[dict[str, Any]]]], out: Path) ->
         below.set(title="on the way, first seed", xlabel="step", ylabel="accuracy under attack, %", ylim=(0, 100))
         top.legend()
         below.legend(fontsize=7, ncols=2)
-    figure.savefig(out / "vision-fig2-3.png", dpi=110)
-    pyplot.close(figure)
-    return "vision-fig2-3.png"
+    return png(figure)

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from fewer.core.figure import png
 from fewer.prune.usefulness import Reach, Usefulness, usefulness
 from fewer.studies.study import Result, Say
 from fewer.studies.vision_training import accuracies, device, mnist, trained
@@ -34,7 +35,7 @@ Measured = dict[str, Usefulness]  # by reach
 def features(scale: str, out: Path, say: Say) -> Result:
     """Usefulness and robust usefulness of every feature of four networks, as numbers and as the four figures."""
     steps, samples = SCALES[scale]
-    data, on = mnist(scale, say), device(scale)
+    data, on = mnist(scale), device(scale)
     rows: list[list[Any]] = []
     details: dict[str, Any] = {}
     pictured: dict[str, Measured] = {}
@@ -68,7 +69,7 @@ def features(scale: str, out: Path, say: Say) -> Result:
             "The correlation is of normalised and actual usefulness (Figure 7); dead features are zero in both.",
             "Dead features never fire on the training images; they are neither useful nor robust.",
         ],
-        figures=[_draw(pictured, out)],
+        figures={"vision-fig5-8.png": _draw(pictured)},
         details=details,
     )  # fmt: skip
 
@@ -102,7 +103,7 @@ def _numbers(measured: Mapping[str, Usefulness]) -> dict[str, Any]:
     return {**plain, "dead": found.dead.tolist(), "robust": robust}
 
 
-def _draw(pictured: Mapping[str, Measured], out: Path) -> str:
+def _draw(pictured: Mapping[str, Measured]) -> bytes:
     """Figures 5 to 8 in columns, a row for each network."""
     import matplotlib
 
@@ -124,6 +125,4 @@ def _draw(pictured: Mapping[str, Measured], out: Path) -> str:
         row[3].axhline(0, color="black", linewidth=0.8)
         row[3].set(title="robust (Fig. 8)", xlabel="feature, sorted")
         row[3].legend(title="search")
-    figure.savefig(out / "vision-fig5-8.png", dpi=110)
-    pyplot.close(figure)
-    return "vision-fig5-8.png"
+    return png(figure)

@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fewer.core.figure import png
 from fewer.prune.pruning import Pruning
 from fewer.studies.study import Result, Say
 from fewer.studies.vision_capacity import capacity_pieces, percent
 from fewer.studies.vision_measure import Row
-from fewer.studies.vision_pieces import DENSE, Piece, Place, cured, gradual, label, run_piece, where
+from fewer.studies.vision_pieces import DENSE, Piece, Place, cured, expect_pieces, gradual, label, run_piece, where
 from fewer.studies.vision_rivals import run_features, run_scores
 from fewer.studies.vision_suite import SUITE, audit_saved
 
@@ -122,6 +123,7 @@ def lightest(scale: str, out: Path, say: Say) -> Result:
     for piece in rival_pieces(scale).values():
         rows += run_piece(piece, place)
     rows += train_scores(scale, place) + train_features(scale, place)
+    expect_pieces(rows, place)
     return Result(
         title="Robust accuracy against kept weights, eps 0.3, in percent; every number names its attack",
         columns=["network", "recipe", "weights", "kept", "biases", "seeds", "clean", "FGSM", "PGD-40", "whole suite"],
@@ -131,7 +133,7 @@ def lightest(scale: str, out: Path, say: Say) -> Result:
             *_NOTES,
             *sorted({row["refused"] for row in rows if "refused" in row}),
         ],
-        figures=[_draw([row for row in rows if "pgd40" in row], audits, out)],
+        figures={"vision-lightest.png": _draw([row for row in rows if "pgd40" in row], audits)},
         details={"runs": rows, "suite": audits},
     )
 
@@ -182,7 +184,7 @@ def _audits_of(row: Row, audits: Sequence[Row]) -> list[Row]:
     return [audit for audit in audits if audit["piece"] == row["piece"] and audit["pruning"] == name]
 
 
-def _draw(rows: Sequence[Mapping[str, Any]], audits: Sequence[Row], out: Path) -> str:
+def _draw(rows: Sequence[Mapping[str, Any]], audits: Sequence[Row]) -> bytes:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -206,6 +208,4 @@ def _draw(rows: Sequence[Mapping[str, Any]], audits: Sequence[Row], out: Path) -
         axis.annotate(name, (parameters, value), textcoords="offset points", xytext=(-4, -14), ha="right", fontsize=8)
     axis.set(xscale="log", xlabel="weights kept", ylabel="robust accuracy, %", title="eps 0.3; stars: AutoAttack")
     axis.legend(fontsize=8)
-    figure.savefig(out / "vision-lightest.png", dpi=110)
-    pyplot.close(figure)
-    return "vision-lightest.png"
+    return png(figure)

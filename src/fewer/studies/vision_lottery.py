@@ -12,13 +12,13 @@ from pathlib import Path
 
 from fewer.attack.harden import harden
 from fewer.core.engine import Engine, Training
-from fewer.core.errors import UserError
+from fewer.core.figure import png
 from fewer.core.folder import Folder
 from fewer.core.optimizer import Optimizer
 from fewer.prune.lottery import Lottery, lottery
 from fewer.studies.study import Result, Say
 from fewer.studies.vision_measure import Row, accuracies
-from fewer.studies.vision_pieces import Place, where
+from fewer.studies.vision_pieces import Place, expect_pieces, where
 
 __all__ = ["TRAININGS", "lottery_cost", "tickets", "train_tickets"]
 
@@ -75,8 +75,7 @@ def tickets(scale: str, out: Path, say: Say) -> Result:
     place = where(scale, out, say)
     found = {kind: train_tickets(kind, scale, place) for kind in TRAININGS}
     found = {kind: rows for kind, rows in found.items() if rows}
-    if not found:
-        raise UserError(f"no finished lottery in {out}", "rounds to read, or images to train with", "set FEWER_MNIST")
+    expect_pieces(found, place)
     table = [
         [kind, number, f"{100 * _mean(rows, number, 'reset', 'share'):.2f}"]
         + [_cell(rows, number, start) for start in STARTS]
@@ -97,7 +96,7 @@ def tickets(scale: str, out: Path, say: Say) -> Result:
             "keeps as many weights in each layer. Figures are those after the last step.",
             *_verdicts(found),
         ],
-        figures=[_draw({kind: _shares(rows) for kind, rows in found.items()}, out)],
+        figures={"vision-fig9-12.png": _draw({kind: _shares(rows) for kind, rows in found.items()})},
         details=found,
     )
 
@@ -132,7 +131,7 @@ def _verdicts(found: Mapping[str, Sequence[Row]]) -> list[str]:
     return said
 
 
-def _draw(found: Mapping[str, Sequence[Row]], out: Path) -> str:
+def _draw(found: Mapping[str, Sequence[Row]]) -> bytes:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -152,6 +151,4 @@ def _draw(found: Mapping[str, Sequence[Row]], out: Path) -> str:
             axis.invert_xaxis()
             axis.legend()
         column[0].set_title(titles[kind])
-    figure.savefig(out / "vision-fig9-12.png", dpi=110)
-    pyplot.close(figure)
-    return "vision-fig9-12.png"
+    return png(figure)

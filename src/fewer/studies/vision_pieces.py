@@ -38,7 +38,19 @@ from fewer.studies.study import Say
 from fewer.studies.vision_measure import Row, Watch, measured, signs
 from fewer.tasks.vision.task import Settings, Vision
 
-__all__ = ["DENSE", "Piece", "Place", "cured", "gradual", "images", "label", "read_modules", "run_piece", "where"]
+__all__ = [
+    "DENSE",
+    "Piece",
+    "Place",
+    "cured",
+    "expect_pieces",
+    "gradual",
+    "images",
+    "label",
+    "read_modules",
+    "run_piece",
+    "where",
+]
 
 SAVE_SECONDS = 20.0
 DENSE = Pruning("magnitude", 0.0, "global", "gradual")
@@ -125,6 +137,13 @@ def where(scale: str, out: Path, say: Say) -> Place:
         say(f"only finished pieces can be read: {error}")
         source = ""
     return Place(out, source, device, 500 if quick else None, say)
+
+
+def expect_pieces(found: Sequence[Any] | Mapping[str, Any], place: Place) -> None:
+    """Without any of its pieces a study has nothing to draw; the folder may be full of another's."""
+    if not found:
+        given = f"none of this study's pieces in {place.out / 'pieces'}"
+        raise UserError(given, "finished ones to read, or images to train with", "set FEWER_MNIST, or --scale quick")
 
 
 def cured(name: str, network: str, *, steps: int = 9400, hardening: str = "pgd:0.3", **changes: Any) -> Piece:

@@ -14,6 +14,7 @@ from torch import nn
 
 from fewer.attack.harden import harden
 from fewer.core.engine import Training
+from fewer.core.figure import png
 from fewer.core.optimizer import Optimizer
 from fewer.prune.shrink import MEASURES, Shrinking, shrink
 from fewer.prune.usefulness import Reach
@@ -34,7 +35,7 @@ Point = dict[str, Any]
 def shrinking(scale: str, out: Path, say: Say) -> Result:
     """Clean and attacked accuracy of ever smaller networks, for four ways of choosing the features that stay."""
     steps, tuning, samples = SCALES[scale]
-    task, on = Vision(Settings(network="cnn1", data=mnist(scale, say))), device(scale)
+    task, on = Vision(Settings(network="cnn1", data=mnist(scale))), device(scale)
     points: list[Point] = []
     for seed in SEEDS[scale]:
         whole = trained(task, steps=steps, hardening=HARDENING, seed=seed, on=on, say=say)
@@ -56,7 +57,7 @@ def shrinking(scale: str, out: Path, say: Say) -> Result:
             f"Mean over {len(SEEDS[scale])} seed(s); the paper announces the method and gives no numbers.",
             f"Each round halves the features and trains {tuning} adversarial steps; weights without biases.",
         ],
-        figures=[_draw(points, out)],
+        figures={"vision-shrink.png": _draw(points)},
         details={"points": points},
     )
 
@@ -89,7 +90,7 @@ def _rows(points: list[Point]) -> list[list[Any]]:
     ]
 
 
-def _draw(points: list[Point], out: Path) -> str:
+def _draw(points: list[Point]) -> bytes:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -106,6 +107,4 @@ def _draw(points: list[Point], out: Path) -> str:
         place.set(xscale="log", xlabel="features left", ylabel="accuracy %", title=title)
     axes[0].invert_xaxis()  # both: the axis is shared
     axes[0].legend(title="features kept by")
-    figure.savefig(out / "vision-shrink.png", dpi=110)
-    pyplot.close(figure)
-    return "vision-shrink.png"
+    return png(figure)

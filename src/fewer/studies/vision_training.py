@@ -13,7 +13,6 @@ from fewer.attack.harden import harden
 from fewer.attack.pgd import pgd
 from fewer.core.data import convert
 from fewer.core.engine import Training
-from fewer.core.errors import UserError
 from fewer.core.evaluate import evaluate, predictor
 from fewer.core.nets import NetworkSet
 from fewer.core.optimizer import Optimizer
@@ -35,17 +34,13 @@ def device(scale: str) -> str:
     return "cuda" if scale == "full" and torch.cuda.is_available() else "cpu"
 
 
-def mnist(scale: str, say: Say) -> str:
-    """Where the digits are: embedded for a quick study; for a full one FEWER_MNIST, or fetched into a cache."""
+def mnist(scale: str) -> str:
+    """Where the digits are: embedded for a quick study; all of MNIST, in FEWER_MNIST or fetched, for a full one."""
     if scale == "quick":
         return "digits"
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     folder = Path(os.environ.get("FEWER_MNIST") or Path(cache) / "fewer" / "mnist")
-    try:
-        fetch_mnist(folder)
-    except UserError as error:
-        say(f"the embedded 12,000 digits instead of all 70,000: {error}")
-        return "digits"
+    fetch_mnist(folder)
     return str(folder)
 
 
