@@ -1,7 +1,7 @@
 """Write RESULTS.md, and the README's "Measured" section, from results/; with --check only say whether they are current.
 
-RESULTS.md has every result with a `place`, and the scale of every study; the README, which stays short, has one of each
-family.
+RESULTS.md has every result with a `place`, the remarks computed from it, and the scale of every study; the README,
+which stays short, has one of each family.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ def section(path: Path, most: int | None = None) -> str:
     if len(rows) < len(shown["rows"]):
         origin += f" The first {len(rows)} of {len(shown['rows'])} rows."
     text = f"**{record['title']}**\n\n{markdown(shown['columns'], rows)}\n\n{origin}"
+    if most is None and record.get("remarks"):
+        text += "\n\n" + "\n".join(f"- {remark}" for remark in record["remarks"])
     if most is None and (ROOT / "docs" / f"{path.stem}.png").exists():
         text += f"\n\n![{record['title']}](docs/{path.stem}.png)"
     return text

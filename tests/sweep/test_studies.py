@@ -71,16 +71,6 @@ def test_hardening_voting_and_packing_work_on_every_task(
     assert all("KiB" in row[5] for row in result.rows[:3])
 
 
-def test_a_winner_is_called_one_only_where_the_intervals_part() -> None:
-    def cell(method: str, mean: float, half: float) -> matrices.Cell:
-        return matrices.Cell("vision", method, 0.5, "accuracy", (mean, half), (0.0, 0.0), None, None, 3)
-
-    assert matrices.winners([cell("snip", 0.9, 0.01), cell("random", 0.8, 0.02)]) == [
-        "vision at 50%: snip 0.9 ± 0.01, ahead of all others"
-    ]
-    assert "not told apart from random" in matrices.winners([cell("snip", 0.9, 0.06), cell("random", 0.8, 0.05)])[0]
-
-
 def test_an_interval_is_that_of_student() -> None:
     mean, half = groups.interval([1.0, 2.0, 3.0])
     assert mean == 2.0 and half == pytest.approx(4.303 / math.sqrt(3), rel=1e-3)

@@ -13,7 +13,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", nargs="?", help="such as vision/table2")
     parser.add_argument("--list", action="store_true", help="what there is")
     parser.add_argument("--scale", default="quick", help="quick (minutes, 2 cores) or full (a CUDA GPU)")
-    parser.add_argument("--out", default="runs/studies", help="folder for JSON and figures; a file with more rows is never replaced")
+    parser.add_argument("--out", default="runs/studies", help="folder for files; one with more rows is never replaced")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -34,13 +34,14 @@ def run(arguments: argparse.Namespace) -> None:
         (lambda line: None) if quiet else lambda line: print(line, file=sys.stderr, flush=True),
     )  # fmt: skip
     if quiet:
-        say({"title": result.title, "columns": result.columns, "rows": result.rows, "notes": result.notes}, True)
+        say({"title": result.title, "columns": result.columns, "rows": result.rows, "remarks": result.remarks,
+             "notes": result.notes}, True)  # fmt: skip
         return
     cells = [[str(cell) for cell in row] for row in [result.columns, *result.rows]]
     widths = [max(len(row[i]) for row in cells) for i in range(len(result.columns))]
     print(result.title)
     for row in cells:
         print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths)).rstrip())
-    for note in result.notes:
+    for note in [*result.remarks, *result.notes]:
         print(f"- {note}")
     print(f"written to {arguments.out}")

@@ -20,6 +20,7 @@ from fewer.tasks.cellfree.spectral_report import Comparison, compare, pooled
 __all__ = ["efficiency"]
 
 PHONES = 20  # at a time, on 10 pilots
+ACCESS_POINTS, MEASURED = 100, 3
 COLUMNS = ("uplink_median_lost_percent", "uplink_likely95_lost_percent", "downlink_median_lost_percent",
            "downlink_likely95_lost_percent", "servers_per_phone_predicted")  # fmt: skip
 
@@ -37,7 +38,7 @@ def efficiency(scale: str, out: Path, say: Say) -> Result:
     schemes = ("mr", "lp-mmse", "p-mmse")
     found: dict[tuple[str, str], list[Comparison]] = {}
     for seed in seeds:
-        world = paper_world(100, 20, seed)
+        world = paper_world(ACCESS_POINTS, 20, seed)
         train = world.survey(10_000, part="train")
         kinds: dict[str, Selector] = {"kriging": Kriging(), "boosting": Boosting(), "nearest 3": Nearest(3)}
         fitted = {name: one.fit(world, survey=train) for name, one in kinds.items()}
@@ -48,7 +49,7 @@ def efficiency(scale: str, out: Path, say: Say) -> Result:
             for name, selector in fitted.items():
                 clusters = _clusters(selector.select(survey.master, survey.rsrp_db), len(world.deployment))
                 for scheme in schemes:
-                    one = compare(gain, clusters, setup=Setup(scheme=scheme, seed=drop), measured=3)
+                    one = compare(gain, clusters, setup=Setup(scheme=scheme, seed=drop), measured=MEASURED)
                     found.setdefault((name, scheme), []).append(one)
         say(f"deployment {seed}")
     rows: list[list[Any]] = []
@@ -60,11 +61,12 @@ def efficiency(scale: str, out: Path, say: Say) -> Result:
         say(" | ".join(map(str, rows[-1])))
     best = {key[0]: pooled(each) for key, each in found.items() if key[1] == "p-mmse"}
     return Result(
-        title="Spectral efficiency lost by choosing from 3 measurements instead of 100",
+        title=f"Spectral efficiency lost by choosing from {MEASURED} measurements instead of {ACCESS_POINTS}",
         columns=["selector", "scheme", *(column.replace("_", " ") for column in COLUMNS)],
         rows=rows,
         notes=[
-            f"{PHONES} phones at a time, {len(seeds)} deployments, clusters of the same sizes, 97 % saved.",
+            f"{PHONES} phones at a time, {len(seeds)} deployments, clusters of the same sizes, "
+            f"{1 - MEASURED / ACCESS_POINTS:.0%} of the measurements saved.",
             "Both sides share pilots and fading; negative percentages are gains.",
         ],
         figures={"cellfree-se.png": _curves(best)},

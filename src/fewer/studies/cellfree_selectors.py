@@ -128,7 +128,7 @@ def scaling(scale: str, out: Path, say: Say) -> Result:
         columns=["access points", "weights", "phones/s, batches of 4096", "AP without master", "AP", "ignored",
                  "seconds to train"],
         rows=rows,
-        notes=["The paper's model has 13 million weights at 1,000 access points, and its cost grows as their square."],
+        notes=["100 training phones per access point; one deployment of each size."],
         details=details,
     )  # fmt: skip
 

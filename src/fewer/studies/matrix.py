@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,16 +10,17 @@ from typing import Any
 
 from fewer.core.errors import UserError
 from fewer.report.groups import Interval, interval
-from fewer.studies.matrix_cases import METHODS, SPARSITIES, Case, cases, grid, recipe, size_of
+from fewer.studies.matrix_cases import METHODS, Case, cases, grid, recipe, size_of
 from fewer.studies.matrix_measure import Asked, measure_all, spelled
 from fewer.studies.matrix_page import page
+from fewer.studies.remarks.pruning import winners
 from fewer.studies.study import Result, Say
 from fewer.sweep.grid import grid_of
 from fewer.sweep.point import Point
 from fewer.sweep.report import Done, Report
 from fewer.sweep.run import Sweep, Where
 
-__all__ = ["WHERE", "Cell", "matrix", "winners"]
+__all__ = ["WHERE", "Cell", "matrix"]
 
 WHERE = Where()  # processes of this machine
 
@@ -56,15 +56,14 @@ def matrix(scale: str, out: Path, say: Say) -> Result:
     cells = _cells(sweep, rows, chosen, say)
     if not any(cell.seeds for cell in cells):
         raise UserError(f"none of {total} points finished: {rows[0]['why']}", "at least one", f"see {sweep.out}")
-    lines = winners(cells)
-    how = recipe(scale)
+    table, how = [_row(cell) for cell in cells], recipe(scale)
+    lines = winners({"rows": table})
     failed = [f"{cell.task} {cell.method} {cell.sparsity:g}: {why}" for cell in cells for why in cell.failures]
     return Result(
         title="Every way of pruning on every task",
         columns=["task", "method", "pruned", "figure", "quality", "under attack", "pack", "one sample", "seeds"],
-        rows=[_row(cell) for cell in cells],
+        rows=table,
         notes=[
-            *lines,
             how,
             *(f"under attack: {name} {case.attack} ({case.unit})" for name, case in chosen.items()),
             *failed,
@@ -117,18 +116,3 @@ def _row(cell: Cell) -> list[Any]:
         "-" if cell.pack_bytes is None else f"{cell.pack_bytes / 1024:.1f} KiB",
         "-" if cell.latency_ms is None else f"{cell.latency_ms:.3g} ms", cell.seeds,
     ]  # fmt: skip
-
-
-def winners(cells: Sequence[Cell]) -> list[str]:
-    """A sentence for each task and sparsity: the best mean, and whether the intervals let one call it better."""
-    lines = []
-    for task in dict.fromkeys(cell.task for cell in cells):
-        for sparsity in SPARSITIES:
-            rivals = [c for c in cells if c.task == task and c.sparsity == sparsity and math.isfinite(c.quality[0])]
-            if len(rivals) < 2:
-                continue
-            first, *rest = sorted(rivals, key=lambda cell: -cell.quality[0])
-            level = [c.method for c in rest if not first.quality[0] - first.quality[1] > c.quality[0] + c.quality[1]]
-            verdict = f"not told apart from {', '.join(level)}" if level else "ahead of all others"
-            lines.append(f"{task} at {sparsity:.0%}: {first.method} {spelled(first.quality)}, {verdict}")
-    return lines

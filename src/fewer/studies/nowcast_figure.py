@@ -52,6 +52,8 @@ def fig1(scale: str, out: Path, say: Say) -> Result:
         notes=[
             "Generated weather: the region's name stands for its climate, not for a real day.",
             "Thresholds are chosen on validation windows. The paper's figure shows one window, without scores.",
+            "The window is the one of the paper's region-year whose rain changes most between the first and the last "
+            "hour; no forecast was looked at.",
         ],
         figures={
             "nowcast-fig1.png": by_hour(*fields, title=title),

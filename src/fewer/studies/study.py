@@ -22,6 +22,7 @@ from fewer.core.errors import UserError
 from fewer.core.notebook import shown
 from fewer.core.settings import nearest
 from fewer.core.whole import write_whole
+from fewer.studies.remarks import remarks_on
 
 __all__ = ["STUDIES", "Result", "Say", "hardware", "in_words", "reproduce"]
 
@@ -64,9 +65,10 @@ class Result:
     title: str
     columns: list[str]
     rows: list[list[Any]]
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # how it was made
     figures: dict[str, bytes] = field(default_factory=dict)  # contents by file name
     details: dict[str, Any] = field(default_factory=dict)  # JSON-able; every single number
+    remarks: list[str] = field(default_factory=list)  # what came out, computed from all the above by `reproduce`
 
     def record(self) -> dict[str, Any]:
         """As JSON keeps it: figures by their names."""
@@ -74,7 +76,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         """For Jupyter."""
-        return shown(self.title, self.columns, self.rows, self.notes)
+        return shown(self.title, self.columns, self.rows, [*self.remarks, *self.notes])
 
 
 def hardware() -> dict[str, Any]:
@@ -121,6 +123,7 @@ def reproduce(name: str, scale: str, out: Path, say: Say) -> Result:
             "name their folder by --out, or use --scale quick",
         )  # fmt: skip
     _refuse_loss(path, scale, len(result.rows))
+    result.remarks = remarks_on(name, json.loads(json.dumps(result.record())))
     record = {
         "study": name, "scale": scale, **result.record(),
         "command": f"fewer reproduce {name} --scale {scale}", "seconds": round(time.monotonic() - start, 1),

@@ -1,7 +1,7 @@
 """Tables II and III and Figures 2 and 3: robust accuracy against capacity, by the paper's recipe and by a cured one.
 
-The paper sees a threshold between scales 2 and 3. It is one of optimisation: with the whole budget from the first
-step and a small learning rate, small networks do not leave the plateau in time.
+The paper sees a threshold of capacity between scales 2 and 3. Whether it is one of optimisation, networks that do not
+leave the loss of guessing in time, is what the cured recipe and the remarks on each training are for.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 from fewer.core.figure import png
 from fewer.core.optimizer import Optimizer
 from fewer.studies.study import Result, Say
-from fewer.studies.vision_measure import troubles
 from fewer.studies.vision_pieces import DENSE, Piece, cured, expect_pieces, gradual, run_piece, where
 
 __all__ = ["capacity_pieces", "curves", "table2", "table3"]
@@ -68,7 +67,7 @@ def table3(scale: str, out: Path, say: Say) -> Result:
 
 def _table(attack: str, scale: str, out: Path, say: Say) -> Result:
     place = where(scale, out, say)
-    rows, notes, details = [], [], {}
+    rows, details = [], {}
     for name, piece in capacity_pieces(attack, scale).items():
         found = run_piece(dataclasses.replace(piece, prunings=(DENSE,)), place)
         if not found:
@@ -80,7 +79,6 @@ def _table(attack: str, scale: str, out: Path, say: Say) -> Result:
             + [percent(found, key) for key in ("clean", "fgsm", "pgd40")]
             + [clean, attacked]
         )
-        notes += [f"{name}: {line}" for line in troubles(found, 10)]
         details[name] = found
     expect_pieces(rows, place)
     cut = [] if scale == "full" else [_CUT[attack]]
@@ -88,7 +86,7 @@ def _table(attack: str, scale: str, out: Path, say: Say) -> Result:
         title=f"{'Table II: PGD' if attack == 'pgd' else 'Table III: FGSM'}-trained networks, eps 0.3, in percent",
         columns=["scale", "weights", "recipe", "seeds", "clean", "FGSM", "PGD-40", "paper clean", "paper attacked"],
         rows=rows,
-        notes=[*cut, *_READING[attack], *notes],
+        notes=[*cut, *_READING[attack]],
         details=details,
     )
 
@@ -108,8 +106,7 @@ _READING = {
     "fgsm": [
         "The paper attacks with FGSM what was trained with FGSM; the PGD-40 column says how much of it is robust.",
         "paper: half clean and half attacked loss, the whole budget from the first step, SGD 1e-3. cured: attacked "
-        "images only, budget ramped over 30 % of the steps, Adam; it cures the plateau, not the overfitting to FGSM: "
-        "what does is PGD training (Table II).",
+        "images only, budget ramped over 30 % of the steps, Adam.",
     ],
 }
 

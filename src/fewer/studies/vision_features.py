@@ -65,7 +65,7 @@ def features(scale: str, out: Path, say: Say) -> Result:
         rows=[paper, *rows],
         notes=[
             "Robust: the usefulness stays above zero under a search of the given steps in a ball of 0.3.",
-            "The paper prints 3 steps of 0.01: they reach 0.03 of 0.3, and the features only look robust.",
+            "The paper prints 3 steps of 0.01: they reach 0.03 of 0.3.",
             "The correlation is of normalised and actual usefulness (Figure 7); dead features are zero in both.",
             "Dead features never fire on the training images; they are neither useful nor robust.",
         ],

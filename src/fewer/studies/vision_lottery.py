@@ -94,7 +94,6 @@ def tickets(scale: str, out: Path, say: Say) -> Result:
             *([cut] if scale == "quick" else []),
             "Masks are those of the line with the first weights; new random weights take the same mask, a random mask "
             "keeps as many weights in each layer. Figures are those after the last step.",
-            *_verdicts(found),
         ],
         figures={"vision-fig9-12.png": _draw({kind: _shares(rows) for kind, rows in found.items()})},
         details=found,
@@ -111,24 +110,6 @@ def _mean(rows: Sequence[Row], number: int, start: str, key: str) -> float:
 
 def _cell(rows: Sequence[Row], number: int, start: str) -> str:
     return " / ".join(f"{100 * _mean(rows, number, start, key):.1f}" for key in ("clean", "fgsm", "pgd40"))
-
-
-def _verdicts(found: Mapping[str, Sequence[Row]]) -> list[str]:
-    """Where the first weights beat new ones, at the levels between 12 % and 1.5 % kept that the paper speaks of."""
-    said = []
-    for kind, rows in ((kind, _shares(rows)) for kind, rows in found.items()):
-        share = {row["round"]: row["share"] for row in rows}
-        # the paper counts biases, which are never pruned: its 1.5 % are 1.4 % of the weights
-        levels = [number for number, kept in share.items() if 0.0135 <= kept <= 0.1205]
-        for key in ("clean",) if kind == "normal" else ("clean", "fgsm" if kind == "fgsm" else "pgd40"):
-            gains = [100 * (_mean(rows, n, "reset", key) - _mean(rows, n, "fresh", key)) for n in levels]
-            if gains:
-                won = sum(gain > 0 for gain in gains)
-                said.append(
-                    f"{kind} training, {key}: the first weights beat new ones at {won} of {len(gains)} levels between "
-                    f"12 % and 1.5 % kept, by {min(gains):.1f} to {max(gains):.1f} points."
-                )
-    return said
 
 
 def _draw(found: Mapping[str, Sequence[Row]]) -> bytes:
