@@ -47,6 +47,8 @@ def test_the_page_has_every_part_and_fetches_nothing(report: Path) -> None:
     fetched = re.findall(r'(?:src|href)="(?!data:|#)([^"]*)"', text) + re.findall(r"url\(([^)]*)\)|@import", text)
     assert fetched == []
     assert "±" in text and "Quality against sparsity" in text and "fgsm:0.2" in text
+    told = re.search(r"The mean.{1,6}s accuracy is greater than that of (\d+) of (\d+) members", text)
+    assert told and int(told[1]) <= int(told[2])
 
 
 def test_figures_on_the_page_are_those_of_the_runs(runs: Path, report: Path) -> None:

@@ -121,7 +121,7 @@ def _learning(groups: Sequence[Group]) -> list[str]:
         figure(bars(keeps(group.first), "%", most=100.0), f"{group.name}: share of the weights kept, layer by layer.")
         for group in pruned
     ]
-    note = "A layer with a short bar had weights to spare; a long bar is one that the criterion would not do without."
+    note = "A short bar is a layer of which the criterion kept little, a long bar one of which it kept much."
     return [heading("Learning, and what is left of the weights"), words(note) if pruned else "", abreast(*charts)]
 
 
@@ -135,11 +135,13 @@ def _voted(groups: Sequence[Group], limit: int) -> list[str]:
     found = {run_name(run): evaluate(task, one) for run, one in zip(members, predicts)}
     found["mean of all"] = evaluate(task, combine(task, predicts, "mean"))
     rows = [[who, shown(figures[name], figure_of(name)[2])] for who, figures in found.items()]
+    label, mean = figure_of(name)[0], found["mean of all"][name]
+    passed = sum(mean > found[run_name(run)][name] for run in members)
     note = (
-        "Each network's answers, and the mean of them all as one answer: those that err differently help each other. "
-        "All counted on the same part of the test split."
+        "Each network's answers, and the mean of them all as one answer, all counted on the same part of the test "
+        f"split. The mean's {label} is greater than that of {passed} of {len(members)} members."
     )
-    return [heading("Voting"), words(note), table(["who", figure_of(name)[0]], rows)]
+    return [heading("Voting"), words(note), table(["who", label], rows)]
 
 
 def _attacked(task: str, groups: Sequence[Group], attacks: Sequence[str], limit: int) -> list[str]:

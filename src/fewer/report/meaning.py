@@ -47,7 +47,7 @@ MEANINGS = {
         "alone, without trying anything out, and is judged by letting it act in the simulator.",
         "fgsm:0.2", "largest change of a sensor, in its standard deviations",
         "The adversary may change every sensor at every step by up to the budget, away from what the policy would do. "
-        "Counted on 4 episodes that are cut after 400 steps: scores are lower than those of whole episodes.",
+        "Counted on 4 episodes that are cut after 400 steps: not to be compared with scores of whole episodes.",
         ("score", "return", "length", "value"),
     ),
     "nowcast": Meaning(
