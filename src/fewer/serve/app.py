@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -28,6 +29,7 @@ __all__ = ["Application"]
 
 STATIC = Path(__file__).parent / "static"
 _OPEN = ("/healthz", "/static/")  # needs no token: says nothing about models
+_TURN = 0.0005  # seconds that the event loop waits for a thread: a short answer should not wait for a long one
 _HEADERS = {
     # pages load nothing from elsewhere and cannot be framed
     "content-security-policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'",
@@ -97,8 +99,11 @@ class Application:
     def _built(self) -> FastAPI:
         @asynccontextmanager
         async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+            usual = sys.getswitchinterval()
+            sys.setswitchinterval(_TURN)
             yield
             self.predictions.close()
+            sys.setswitchinterval(usual)
 
         # FastAPI's own pages of documentation load their scripts from elsewhere
         web = FastAPI(title="fewer", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan,

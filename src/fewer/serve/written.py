@@ -24,8 +24,8 @@ def write_json(answer: Mapping[str, Any], deadline: Deadline) -> bytes:
     for count, (name, value) in enumerate(answer.items()):
         file.write(b"{" if count == 0 else b",")
         file.write(_text(name) + b":")
-        if isinstance(value, np.ndarray):
-            _write_array(file, value, deadline)
+        if isinstance(value, np.ndarray | np.generic):
+            _write_array(file, np.asarray(value), deadline)
         elif isinstance(value, list):
             _write_list(file, value, deadline)
         else:
