@@ -93,7 +93,7 @@ class Archive:
         found = np.empty(math.prod(claim.shape), dtype=claim.dtype)
         with self._zip.open(self._parts[name]) as file:
             file.read(claim.start)
-            _fill(file, memoryview(found.view(np.uint8)), deadline)
+            _fill(file, found.view(np.uint8).data, deadline)
         return found.reshape(claim.shape, order="F" if claim.fortran else "C")
 
 

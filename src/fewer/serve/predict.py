@@ -33,7 +33,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 T = TypeVar("T")
-_SHORT_BYTES = 1 << 14  # of a request that is understood in the event loop: two milliseconds at most
+_SHORT_BYTES = 1 << 14  # of a JSON request that is understood in the event loop: two milliseconds at most
 _SHORT_NUMBERS = 2048  # of an answer that is written there
 _log = logging.getLogger("fewer.serve")
 
@@ -86,14 +86,14 @@ class Predictions:
         packed = kind in NPZ
         deadline = Deadline.after(self.limits.seconds)
         body = await self._body(headers, receive, deadline)
-        if len(body) <= _SHORT_BYTES:
-            row = None if packed or not service.reads_rows else service.row(model, fields_of(body))
+        if packed or len(body) > _SHORT_BYTES:  # a few bytes may unfold to megabytes
+            arrays, single = await self._read_aside(service, model, body, packed, deadline)
+        else:
+            row = service.row(model, fields_of(body)) if service.reads_rows else None
             if row is not None:
                 said = service.row_answer(model, row, await self._queue(model).put_row(row, deadline))
                 return 200, b"application/json", said
-            arrays, single = service.read(model, body, packed=packed, limits=self.limits, deadline=deadline)
-        else:
-            arrays, single = await self._read_aside(service, model, body, packed, deadline)
+            arrays, single = service.read(model, body, packed=False, limits=self.limits, deadline=deadline)
         del body
         output = await self._predicted(model, arrays, deadline)
 
