@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 
 from fewer.core.errors import UserError
+from fewer.serve.fields import Deadline
 from fewer.serve.limits import Gate, Limits, Refusal
 from fewer.serve.queue import Queue, timed
 from fewer.sparse.program import Input
+
+SOON = Deadline.after(3600.0)
 
 
 class Doubling:
@@ -50,8 +53,8 @@ def test_what_arrives_together_is_predicted_together(seconds: float) -> None:
     async def scenario() -> None:
         model = Doubling()
         waiting = queue(model, seconds=seconds)
-        rows = [waiting.put_row((float(value),)) for value in range(5)]
-        arrays = waiting.put([np.arange(10, 13, dtype=np.float32)], 3)
+        rows = [waiting.put_row((float(value),), SOON) for value in range(5)]
+        arrays = waiting.put([np.arange(10, 13, dtype=np.float32)], SOON)
         assert [await row for row in rows] == [0, 2, 4, 6, 8]
         assert (await arrays).tolist() == [20, 22, 24]
         assert model.sizes == [8] and waiting.samples == 0 and waiting.predicted == 8
@@ -63,7 +66,8 @@ def test_what_arrives_together_is_predicted_together(seconds: float) -> None:
 def test_a_refused_request_harms_only_itself(bad: float, error: type[Exception]) -> None:
     async def scenario() -> None:
         waiting = queue(Doubling())
-        good, wrong, array = waiting.put_row((1.0,)), waiting.put_row((bad,)), waiting.put([np.float32([3])], 1)
+        good, wrong = waiting.put_row((1.0,), SOON), waiting.put_row((bad,), SOON)
+        array = waiting.put([np.float32([3])], SOON)
         with pytest.raises(error):
             await wrong
         if error is UserError:
@@ -81,7 +85,7 @@ def test_batches_are_bounded_and_keep_the_order() -> None:
     async def scenario() -> None:
         model = Doubling()
         waiting = queue(model, limits=Limits(batch_samples=4))
-        rows = [waiting.put_row((float(value),)) for value in range(10)]
+        rows = [waiting.put_row((float(value),), SOON) for value in range(10)]
         assert [await row for row in rows] == [2.0 * value for value in range(10)]
         assert model.sizes == [4, 4, 2]
 
@@ -92,9 +96,9 @@ def test_large_samples_wait_and_run_in_smaller_numbers() -> None:
     async def scenario() -> None:
         model = Doubling()
         waiting = queue(model, limits=Limits(queue_bytes=6 * 4, batch_bytes=2 * 4))  # a sample has 4 bytes
-        rows = [waiting.put_row((float(value),)) for value in range(6)]
+        rows = [waiting.put_row((float(value),), SOON) for value in range(6)]
         with pytest.raises(Refusal) as caught:
-            waiting.put_row((6.0,))
+            waiting.put_row((6.0,), SOON)
         assert caught.value.status == 503
         assert [await row for row in rows] == [0, 2, 4, 6, 8, 10] and model.sizes == [2, 2, 2]
 
@@ -104,13 +108,13 @@ def test_large_samples_wait_and_run_in_smaller_numbers() -> None:
 def test_a_full_queue_refuses_and_says_when_to_come_back() -> None:
     async def scenario() -> None:
         waiting = queue(Doubling(), limits=Limits(queue_samples=3))
-        rows = [waiting.put_row((1.0,)) for _ in range(3)]
+        rows = [waiting.put_row((1.0,), SOON) for _ in range(3)]
         with pytest.raises(Refusal) as caught:
-            waiting.put_row((1.0,))
+            waiting.put_row((1.0,), SOON)
         assert caught.value.status == 503 and ("retry-after", "1") in caught.value.headers
         assert [await row for row in rows] == [2, 2, 2]
-        assert await waiting.put_row((1.0,)) == 2
-        assert len(await waiting.put([np.ones(9, np.float32)], 9)) == 9  # nothing else waits
+        assert await waiting.put_row((1.0,), SOON) == 2
+        assert len(await waiting.put([np.ones(9, np.float32)], SOON)) == 9  # nothing else waits
 
     run(scenario)
 
@@ -119,15 +123,15 @@ def test_who_waits_too_long_is_told_and_what_runs_goes_on() -> None:
     async def scenario() -> None:
         gate = threading.Event()
         waiting = queue(Doubling(gate), seconds=1.0, limits=Limits(seconds=0.1))
-        running, behind = waiting.put_row((1.0,)), None
+        running, behind = waiting.put_row((1.0,), Deadline.after(0.1)), None
         await asyncio.sleep(0.05)
-        behind = waiting.put_row((2.0,))
+        behind = waiting.put_row((2.0,), Deadline.after(0.05))
         for late in (running, behind):
             with pytest.raises(Refusal) as caught:
                 await late
             assert caught.value.status == 504
         gate.set()
-        assert await waiting.put_row((3.0,)) == 6
+        assert await waiting.put_row((3.0,), SOON) == 6
         waiting.close()
 
     run(scenario)
@@ -151,7 +155,7 @@ def test_a_client_that_left_costs_no_prediction() -> None:
     async def scenario() -> None:
         model = Doubling()
         waiting = queue(model)
-        gone, here = waiting.put_row((1.0,)), waiting.put_row((2.0,))
+        gone, here = waiting.put_row((1.0,), SOON), waiting.put_row((2.0,), SOON)
         gone.cancel()
         assert await here == 4 and model.sizes == [1]
 

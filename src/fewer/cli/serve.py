@@ -17,6 +17,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, default=1, help="processes that share the work")
     parser.add_argument("--seconds", type=float, default=10.0, help="longest wait for a request or its answer")
     parser.add_argument("--megabytes", type=float, default=8.0, help="largest request")
+    parser.add_argument("--samples", type=int, default=8192, help="samples in one request; beyond: 413")
     parser.add_argument("--queue", type=int, default=4096, help="samples that may wait for a model; beyond: 503")
 
 
@@ -38,7 +39,10 @@ def run(arguments: argparse.Namespace) -> None:
     from fewer.serve.models import open_models
 
     limits = Limits(
-        body_bytes=int(arguments.megabytes * (1 << 20)), seconds=arguments.seconds, queue_samples=arguments.queue
+        body_bytes=int(arguments.megabytes * (1 << 20)),
+        seconds=arguments.seconds,
+        request_samples=arguments.samples,
+        queue_samples=arguments.queue,
     )
     checked_host(arguments.host, token)
     models = open_models(arguments.model)

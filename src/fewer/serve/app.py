@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from fastapi.staticfiles import StaticFiles
 from fewer import __version__
 from fewer.core.errors import UserError
 from fewer.serve.describe import REFUSALS, prediction_paths
+from fewer.serve.fields import Deadline
 from fewer.serve.limits import Gate, Limits, Refusal
 from fewer.serve.metrics import Metrics
 from fewer.serve.models import Model
@@ -27,6 +29,7 @@ __all__ = ["Application"]
 
 STATIC = Path(__file__).parent / "static"
 _OPEN = ("/healthz", "/static/")  # needs no token: says nothing about models
+_TURN = 0.0005  # seconds that the event loop waits for a thread: a short answer should not wait for a long one
 _HEADERS = {
     # pages load nothing from elsewhere and cannot be framed
     "content-security-policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'",
@@ -45,7 +48,7 @@ class Application:
         self.services: dict[str, Service] = services_of(models)
         self.metrics = Metrics(list(self.services), [model.name for model in models], workers)
         self.predictions = Predictions(self.services, self.limits, self.metrics)
-        self._listed = [model.described() for model in models]
+        self._listed = [self.services[model.task].described(model) for model in models]
         self._paths = {f"/v1/{task}/predict": task for task in self.services}
         self.web = self._built()
 
@@ -80,11 +83,12 @@ class Application:
             raise Refusal(401, reason, (("www-authenticate", "Bearer"),))
 
     async def _read(self, scope: Scope, receive: Receive) -> Receive:
-        """The whole body, bounded, as something FastAPI can receive."""
+        """The whole body, bounded, as something FastAPI can receive; it is parsed in the event loop, so it is short."""
         length = dict(scope["headers"]).get(b"content-length", b"0")
-        if length.isdigit() and int(length) > self.limits.body_bytes:
-            raise Refusal(413, f"{int(length)} bytes; expected at most {self.limits.body_bytes}")
-        body = await whole_body(receive, self.limits)
+        most = min(self.limits.body_bytes, max((s.page_bytes for s in self.services.values()), default=1 << 16))
+        if length.isdigit() and int(length) > most:
+            raise Refusal(413, f"{int(length)} bytes; expected at most {most}")
+        body = await whole_body(receive, most, Deadline.after(self.limits.seconds))
         waiting = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def again() -> Any:
@@ -95,8 +99,11 @@ class Application:
     def _built(self) -> FastAPI:
         @asynccontextmanager
         async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+            usual = sys.getswitchinterval()
+            sys.setswitchinterval(_TURN)
             yield
             self.predictions.close()
+            sys.setswitchinterval(usual)
 
         # FastAPI's own pages of documentation load their scripts from elsewhere
         web = FastAPI(title="fewer", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan,

@@ -19,18 +19,16 @@ from starlette.concurrency import run_in_threadpool
 
 from fewer.core.errors import UserError
 from fewer.core.settings import from_text
-from fewer.serve.bodies import checked
+from fewer.serve.fields import RequestField
 from fewer.serve.limits import Gate, Refusal
 from fewer.serve.models import Model
 from fewer.serve.service import Row, Schema, Service, object_schema
-from fewer.sparse.program import Input
 from fewer.sparse.tensors import Array
 from fewer.tasks.cellfree.settings import Settings
 
 __all__ = ["CellFreeService"]
 
 _PIXELS = 96  # of the map's background, a side
-_TYPES = {int, float, type(None)}
 _LOUDEST = 10_000  # dB
 
 
@@ -65,32 +63,21 @@ class CellFreeService(Service):
 
     title = "Which access points should serve this phone?"
     page = "cellfree.html"
+    reads_rows = True
 
     def __init__(self, task: str, models: Sequence[Model]) -> None:
         super().__init__(task, models)
         self.worlds = {model.name: _world(model) for model in models}
         self._facts = {model.name: _Facts.of(model, self.worlds[model.name]) for model in models}
 
-    def arrays(self, model: Model, fields: Mapping[str, Any]) -> tuple[list[Array], bool]:
-        if fields.keys() != {"master", "rsrp_db"}:
-            raise Refusal(422, f"fields {', '.join(sorted(fields))[:120] or 'none'}; expected master and rsrp_db")
-        master, rsrp = fields["master"], fields["rsrp_db"]
-        single = type(master) is int
-        measured = model.inputs[1].shape[0]
-        rows = [rsrp] if single else rsrp
-        masters = [master] if single else master
-        if not (isinstance(masters, list) and isinstance(rows, list) and len(masters) == len(rows) > 0):
-            raise Refusal(422, "master and rsrp_db; expected one phone, or as many masters as rows of rsrp_db")
-        if set(map(type, masters)) != {int}:
-            raise Refusal(422, "master; expected whole numbers of access points")
-        for row in rows:
-            if not isinstance(row, list) or len(row) != measured or not set(map(type, row)) <= _TYPES:
-                raise Refusal(422, f"rsrp_db; expected {measured} numbers in dB a phone, null for what is missing")
-        try:
-            # null becomes NaN, and JSON has no other way to write it
-            return self._phones(model, np.array(masters, dtype=np.int64), np.array(rows, dtype=np.float64)), single
-        except OverflowError:
-            raise Refusal(422, "numbers beyond 64 bits") from None
+    def fields(self, model: Model) -> tuple[RequestField, ...]:
+        return (
+            RequestField("master", (), "int64"),
+            RequestField("rsrp_db", model.inputs[1].shape, "float32", gaps=True),
+        )
+
+    def inputs(self, model: Model, given: Mapping[str, Array]) -> list[Array]:
+        return self._phones(model, given["master"], given["rsrp_db"])
 
     def row(self, model: Model, fields: Mapping[str, Any]) -> Row | None:
         master, rsrp, facts = fields.get("master"), fields.get("rsrp_db"), self._facts[model.name]
@@ -121,17 +108,6 @@ class CellFreeService(Service):
             f'{{"master":{row[0]},"probabilities":[{shares}],"candidates":[{",".join(map(str, candidates))}],'
             f'"access_points":[{",".join(chosen)}]}}'
         ).encode()
-
-    def npz(self, model: Model, found: Mapping[str, Array]) -> tuple[list[Array], bool]:
-        if found.keys() != {"master", "rsrp_db"}:
-            return super().npz(model, found)
-        master, rsrp = found["master"], np.asarray(found["rsrp_db"], dtype=np.float64)
-        single = master.ndim == 0
-        masters = checked("master", master, Input("master", (), "int64"))
-        shape = (() if single else masters.shape) + model.inputs[1].shape
-        if rsrp.shape != shape:
-            raise Refusal(422, f"rsrp_db of shape {list(rsrp.shape)}; expected {list(shape)}")
-        return self._phones(model, np.atleast_1d(masters), np.atleast_2d(rsrp)), single
 
     def _phones(self, model: Model, master: Array, rsrp: Array) -> list[Array]:
         reported = rsrp == rsrp  # NaN alone differs from itself

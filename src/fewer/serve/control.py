@@ -12,10 +12,10 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
-from fewer.serve.bodies import checked, finite_json, numbers
+from fewer.serve.fields import RequestField
 from fewer.serve.limits import Gate, Refusal
 from fewer.serve.models import Model
-from fewer.serve.service import Row, Schema, Service, array_schema, object_schema
+from fewer.serve.service import Row, Schema, Service, object_schema
 from fewer.sparse.tensors import Array
 from fewer.tasks.control.environments import ENVIRONMENTS, environment
 
@@ -40,16 +40,13 @@ class ControlService(Service):
 
     title = "Watch the policy at work"
     page = "control.html"
+    reads_rows = True
 
-    def arrays(self, model: Model, fields: Mapping[str, Any]) -> tuple[list[Array], bool]:
-        if fields.keys() != {"observation"}:
-            raise Refusal(422, f"fields {', '.join(sorted(fields))[:120] or 'none'}; expected observation")
-        return _batched(model, numbers("observation", fields["observation"], model.inputs[0]))
+    def fields(self, model: Model) -> tuple[RequestField, ...]:
+        return (RequestField("observation", model.inputs[0].shape, model.inputs[0].dtype),)
 
-    def npz(self, model: Model, found: Mapping[str, Array]) -> tuple[list[Array], bool]:
-        if found.keys() != {"observation"}:
-            return super().npz(model, found)
-        return _batched(model, checked("observation", found["observation"], model.inputs[0]))
+    def inputs(self, model: Model, given: Mapping[str, Array]) -> list[Array]:
+        return [given["observation"]]
 
     def row(self, model: Model, fields: Mapping[str, Any]) -> Row | None:
         seen = fields.get("observation")
@@ -63,11 +60,7 @@ class ControlService(Service):
         return json.dumps({"action": action}, separators=(",", ":")).encode()
 
     def answer(self, model: Model, arrays: Sequence[Array], output: Array, single: bool) -> dict[str, Any]:
-        return {"action": finite_json(np.round(output.astype(np.float64), 6)[0 if single else slice(None)])}
-
-    def request_schema(self) -> Schema:
-        widths = sorted({model.inputs[0] for model in self.models.values()}, key=lambda item: item.shape)
-        return {"anyOf": [object_schema({"observation": array_schema(item)}) for item in widths]}
+        return {"action": np.round(output.astype(np.float64), 6)[0 if single else slice(None)]}
 
     def answer_schema(self) -> Schema:
         return object_schema({"action": {"type": "array", "description": "numbers, or a list of them a sample"}})
@@ -141,11 +134,6 @@ def _limbs(data: Any, limbs: Array, half: Array) -> list[list[float]]:
     reach = half[:, None] * data.geom_xmat[limbs].reshape(-1, 3, 3)[:, [0, 2], 2]
     ends: list[list[float]] = np.round(np.concatenate([centre - reach, centre + reach], axis=1), 3).tolist()
     return ends
-
-
-def _batched(model: Model, seen: Array) -> tuple[list[Array], bool]:
-    single = seen.ndim == len(model.inputs[0].shape)
-    return [seen[None] if single else seen], single
 
 
 def environment_of(model: Model) -> str:

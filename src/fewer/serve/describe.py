@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fewer.serve.predict import NPZ
+from fewer.serve.fields import JSON, NPZ
 from fewer.serve.service import Schema, Service, object_schema
 
 __all__ = ["REFUSALS", "prediction_paths"]
@@ -16,15 +16,14 @@ _REFUSED = {
     404: "no such model",
     405: "another method than this",
     408: "a body that came too slowly",
-    413: "more bytes than allowed",
+    413: "more bytes or more samples than allowed",
     415: "neither JSON nor npz",
     422: "numbers of a wrong shape, type or range",
     503: "a full queue; come back after the seconds in Retry-After",
     504: "no answer in time",
 }
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"description": words, "content": {"application/json": {"schema": _REASON}}}
-    for status, words in _REFUSED.items()
+    status: {"description": words, "content": {JSON: {"schema": _REASON}}} for status, words in _REFUSED.items()
 }
 
 
@@ -35,8 +34,12 @@ def prediction_paths(services: dict[str, Service]) -> dict[str, Any]:
 
 def _operation(task: str, service: Service) -> Schema:
     binary: Schema = {"schema": {"type": "string", "format": "binary"}}
+    first = service.described(next(iter(service.models.values())))["example"]
+    asked: Schema = {"schema": service.request_schema()}
+    if first["content_type"] == JSON:
+        asked["example"] = first["body"]
     model: Schema = {"type": "string", "enum": list(service.models), "default": next(iter(service.models))}
-    answered = {"application/json": {"schema": service.answer_schema()}, NPZ[0]: binary}
+    answered = {JSON: {"schema": service.answer_schema()}, NPZ[0]: binary}
     return {
         "tags": [task],
         "operationId": f"predict_{task}",
@@ -45,7 +48,7 @@ def _operation(task: str, service: Service) -> Schema:
         "parameters": [{"name": "model", "in": "query", "required": False, "schema": model}],
         "requestBody": {
             "required": True,
-            "content": {"application/json": {"schema": service.request_schema()}, NPZ[0]: binary},
+            "content": {JSON: asked, NPZ[0]: binary},
         },
         "responses": {
             "200": {"description": "the prediction, in the kind of the request", "content": answered},

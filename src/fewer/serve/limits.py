@@ -18,6 +18,7 @@ class Limits:
 
     body_bytes: int = field(default=8 << 20, metadata={"help": "largest request", "unit": "bytes"})
     seconds: float = field(default=10.0, metadata={"help": "longest wait for a request or its answer", "unit": "s"})
+    request_samples: int = field(default=8192, metadata={"help": "samples in one request", "unit": "samples"})
     queue_samples: int = field(default=4096, metadata={"help": "samples that may wait for a model", "unit": "samples"})
     batch_samples: int = field(default=256, metadata={"help": "samples predicted at once", "unit": "samples"})
     queue_bytes: int = field(default=256 << 20, metadata={"help": "inputs that may wait for a model", "unit": "bytes"})

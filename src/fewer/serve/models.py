@@ -46,7 +46,7 @@ class Model:
         return [np.zeros((samples, *item.shape), dtype=item.dtype) for item in self.inputs]
 
     def described(self) -> dict[str, Any]:
-        """As `/v1/models` lists it."""
+        """What it is, as `/v1/models` says it; what it is asked is its service's to say."""
         weights = {
             name: value for name, value in self.pack.tensors().items() if value.dtype == np.float32 and "." in name
         }
@@ -57,7 +57,6 @@ class Model:
             "weights": int(sum(value.size for value in weights.values())),
             "kept": int(sum(np.count_nonzero(value) for value in weights.values())),
             "removed": round(removed(self.pack), 4),
-            "inputs": {item.name: {"shape": list(item.shape), "dtype": item.dtype} for item in self.inputs},
             "settings": [str(word) for word in self.pack.settings.get("settings", [])],
             "hardened": self.pack.settings.get("hardened") or self.pack.settings.get("harden"),
             "figures": {

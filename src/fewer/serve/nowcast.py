@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
+from fewer.serve.fields import RequestField
 from fewer.serve.limits import Gate, Refusal
 from fewer.serve.models import Model
 from fewer.serve.service import Service
@@ -45,15 +47,16 @@ class NowcastService(Service):
     page = "nowcast.html"
     _weather: dict[int, Any]
 
-    def arrays(self, model: Model, fields: Mapping[str, Any]) -> tuple[list[Array], bool]:
-        if "missing" not in fields and "satellite" in fields and "missing" in _names(model):
-            fields = {**fields, "missing": _nothing(_shape(fields["satellite"]))}
-        return super().arrays(model, fields)
+    def fields(self, model: Model) -> tuple[RequestField, ...]:
+        return tuple(replace(field, optional=field.name == "missing") for field in super().fields(model))
 
-    def npz(self, model: Model, found: Mapping[str, Array]) -> tuple[list[Array], bool]:
-        if "missing" not in found and "satellite" in found and "missing" in _names(model):
-            found = {**found, "missing": np.asarray(_nothing(found["satellite"].shape))}
-        return super().npz(model, found)
+    def inputs(self, model: Model, given: Mapping[str, Array]) -> list[Array]:
+        samples = len(next(iter(given.values())))
+        nothing = {item.name: (samples, *item.shape) for item in model.inputs if item.name not in given}
+        return [
+            np.zeros(nothing[item.name], item.dtype) if item.name in nothing else given[item.name]
+            for item in model.inputs
+        ]
 
     def router(self, gate: Gate) -> APIRouter:
         router = APIRouter(prefix="/v1/nowcast", tags=["nowcast"])
@@ -121,17 +124,3 @@ def _bytes(values: Array) -> str:
 
 def _names(model: Model) -> list[str]:
     return [item.name for item in model.inputs]
-
-
-def _shape(value: Any) -> tuple[int, ...]:
-    """Of nested lists, by their first items; whether they are all alike is looked at later."""
-    found: list[int] = []
-    while isinstance(value, list) and value and len(found) < 8:
-        found.append(len(value))
-        value = value[0]
-    return tuple(found)
-
-
-def _nothing(shape: tuple[int, ...]) -> Any:
-    """Nothing missing, for images (..., times, bands, rows, columns)."""
-    return np.zeros((*shape[:-3], *shape[-2:])).tolist() if len(shape) >= 4 else []

@@ -7,27 +7,34 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar
 from urllib.parse import parse_qs
 
 import numpy as np
 
 from fewer.core.errors import UserError
-from fewer.serve.bodies import fields_of, read_npz, write_npz
+from fewer.serve.bodies import write_npz
+from fewer.serve.fields import NPZ, Deadline
 from fewer.serve.limits import Limits, Refusal
 from fewer.serve.metrics import Metrics
 from fewer.serve.models import Model
+from fewer.serve.nested import fields_of
 from fewer.serve.queue import Queue, timed
 from fewer.serve.service import Service
+from fewer.serve.written import write_json
 from fewer.sparse.tensors import Array
 
-__all__ = ["NPZ", "Predictions", "Receive", "Scope", "Send"]
+__all__ = ["Predictions", "Receive", "Scope", "Send"]
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-NPZ = ("application/x-npz", "application/octet-stream")
+T = TypeVar("T")
+_SHORT_BYTES = 1 << 14  # of a JSON request that is understood in the event loop: two milliseconds at most
+_SHORT_NUMBERS = 2048  # of an answer that is written there
 _log = logging.getLogger("fewer.serve")
 
 
@@ -43,6 +50,8 @@ class Predictions:
             for model in service.models.values()
         }
         self._reading = 0  # bytes of requests being read
+        self._unread = 0  # bytes of requests that wait to be understood
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="aside")
 
     async def answer(self, task: str, scope: Scope, receive: Receive, send: Send) -> None:
         """One request to its end; whatever goes wrong has a status and a reason."""
@@ -74,25 +83,54 @@ class Predictions:
         kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower().decode("latin-1")
         if kind != "application/json" and kind not in NPZ:
             raise Refusal(415, f"content-type {kind[:80] or 'none'!r}; expected application/json or {NPZ[0]}")
-        body = await self._body(headers, receive)
         packed = kind in NPZ
-        if packed:
-            arrays, single = service.npz(model, read_npz(body, 4 * self.limits.body_bytes))
+        deadline = Deadline.after(self.limits.seconds)
+        body = await self._body(headers, receive, deadline)
+        if packed or len(body) > _SHORT_BYTES:  # a few bytes may unfold to megabytes
+            arrays, single = await self._read_aside(service, model, body, packed, deadline)
         else:
-            fields = fields_of(body)
-            row = service.row(model, fields)
+            row = service.row(model, fields_of(body)) if service.reads_rows else None
             if row is not None:
-                said = service.row_answer(model, row, await self._queue(model).put_row(row))
+                said = service.row_answer(model, row, await self._queue(model).put_row(row, deadline))
                 return 200, b"application/json", said
-            arrays, single = service.arrays(model, fields)
-        service.check(model, arrays)
-        output = await self._predicted(model, arrays)
-        if packed and b"application/json" not in headers.get(b"accept", b""):
-            return 200, NPZ[0].encode(), write_npz({"output": output[0] if single else output})
-        answer = service.answer(model, arrays, output, single)
-        return 200, b"application/json", json.dumps(answer, allow_nan=False, separators=(",", ":")).encode()
+            arrays, single = service.read(model, body, packed=False, limits=self.limits, deadline=deadline)
+        del body
+        output = await self._predicted(model, arrays, deadline)
 
-    async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
+        def written() -> tuple[int, bytes, bytes]:
+            if packed and b"application/json" not in headers.get(b"accept", b""):
+                return 200, NPZ[0].encode(), write_npz({"output": output[0] if single else output})
+            return 200, b"application/json", write_json(service.answer(model, arrays, output, single), deadline)
+
+        return written() if output.size <= _SHORT_NUMBERS else await self._aside(written, deadline)
+
+    async def _read_aside(
+        self, service: Service, model: Model, body: bytes, packed: bool, deadline: Deadline
+    ) -> tuple[list[Array], bool]:
+        """A long body, in its turn; those that wait for it are bounded as those that are read."""
+        if self._unread and self._unread + len(body) > self.limits.pending_bytes:
+            raise Refusal(503, "too many large requests wait; come back in a second")
+        self._unread += len(body)
+        try:
+            read = partial(service.read, model, body, packed=packed, limits=self.limits, deadline=deadline)
+            return await self._aside(read, deadline)
+        finally:
+            self._unread -= len(body)
+
+    async def _aside(self, work: Callable[[], T], deadline: Deadline) -> T:
+        """In a thread, one after the other: work that would keep the event loop from listening."""
+
+        def in_time() -> T:
+            deadline.check()
+            return work()
+
+        try:
+            async with asyncio.timeout(deadline.left):
+                return await asyncio.get_running_loop().run_in_executor(self._thread, in_time)
+        except TimeoutError:
+            raise deadline.refusal() from None
+
+    async def _body(self, headers: dict[bytes, bytes], receive: Receive, deadline: Deadline) -> bytes:
         """Read with the bytes it will take reserved, so that many large requests cannot exhaust the memory."""
         length = headers.get(b"content-length")
         claim = int(length) if length is not None and length.isdigit() else self.limits.body_bytes
@@ -102,7 +140,7 @@ class Predictions:
             raise Refusal(503, "too many large requests are being read; come back in a second")
         self._reading += claim
         try:
-            return await whole_body(receive, self.limits)
+            return await whole_body(receive, self.limits.body_bytes, deadline)
         finally:
             self._reading -= claim
 
@@ -112,13 +150,14 @@ class Predictions:
             queue = self._queues[model.name] = Queue(model, self.limits, self._seconds[model.name])
         return queue
 
-    async def _predicted(self, model: Model, arrays: list[Array]) -> Array:
+    async def _predicted(self, model: Model, arrays: list[Array], deadline: Deadline) -> Array:
+        """Of many samples part after part, so that others come in between and memory is that of a part."""
         queue, samples = self._queue(model), len(arrays[0])
-        most = queue.most_waiting
-        if samples > most:
-            parts = [slice(first, first + most) for first in range(0, samples, most)]
-            return np.concatenate([await queue.put([a[part] for a in arrays], len(arrays[0][part])) for part in parts])
-        return await queue.put(arrays, samples)
+        most = queue.most_together
+        if samples <= most:
+            return await queue.put(arrays, deadline)
+        parts = [slice(first, first + most) for first in range(0, samples, most)]
+        return np.concatenate([await queue.put([array[part] for array in arrays], deadline) for part in parts])
 
     def note(self) -> None:
         """Bring the queues' figures into the metrics."""
@@ -127,29 +166,29 @@ class Predictions:
 
     def close(self) -> None:
         """Wait for what runs."""
+        self._thread.shutdown()
         for queue in self._queues.values():
             queue.close()
 
 
-async def whole_body(receive: Receive, limits: Limits) -> bytes:
+async def whole_body(receive: Receive, most_bytes: int, deadline: Deadline) -> bytes:
     """The body, within its bounds of bytes and seconds."""
-    end = time.monotonic() + limits.seconds
     parts: list[bytes] = []
     total, more = 0, True
     while more:
-        message = await _within(receive(), end - time.monotonic())
+        message = await _within(receive(), deadline)
         if message["type"] == "http.disconnect":
             raise Refusal(400, "a request that ended early")
         parts.append(message.get("body", b""))
         total, more = total + len(parts[-1]), message.get("more_body", False)
-        if total > limits.body_bytes:
-            raise Refusal(413, f"more than {limits.body_bytes} bytes")
+        if total > most_bytes:
+            raise Refusal(413, f"more than {most_bytes} bytes")
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-async def _within(coming: Awaitable[MutableMapping[str, Any]], seconds: float) -> MutableMapping[str, Any]:
+async def _within(coming: Awaitable[MutableMapping[str, Any]], deadline: Deadline) -> MutableMapping[str, Any]:
     try:
-        async with asyncio.timeout(max(seconds, 0.001)):
+        async with asyncio.timeout(deadline.left):
             return await coming
     except TimeoutError:
         raise Refusal(408, "a body that comes too slowly") from None

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from fewer.core.errors import UserError
+from fewer.serve.fields import Deadline
 from fewer.serve.limits import Limits, Refusal
 from fewer.serve.models import Model
 from fewer.sparse.tensors import Array
@@ -32,7 +33,7 @@ class _Waiting:
     given: Sequence[Any]  # arrays with samples in front, or the plain numbers of one sample
     samples: int  # 0: a row
     answer: asyncio.Future[Any]
-    until: float  # on the loop's clock
+    deadline: Deadline
 
 
 class Queue:
@@ -47,25 +48,25 @@ class Queue:
         self._planned = self._watching = False
         # a window of satellite images is a hundred thousand phones: bytes bound what waits as well as samples do
         each = sum(math.prod(item.shape) * np.dtype(item.dtype).itemsize for item in model.inputs)
-        self.most_waiting = max(1, min(limits.queue_samples, limits.queue_bytes // max(each, 1)))
-        self._most_together = max(1, min(limits.batch_samples, limits.batch_bytes // max(each, 1)))
+        self._most_waiting = max(1, min(limits.queue_samples, limits.queue_bytes // max(each, 1)))
+        self.most_together = max(1, min(limits.batch_samples, limits.batch_bytes // max(each, 1)))
         self.samples = 0  # that wait now
         self.batches = self.predicted = 0  # since the start
 
-    def put(self, arrays: Sequence[Array], samples: int) -> asyncio.Future[Array]:
+    def put(self, arrays: Sequence[Array], deadline: Deadline) -> asyncio.Future[Array]:
         """A place in the queue, or 503; a request larger than the whole queue is taken when nothing else waits."""
-        return self._put(arrays, samples)
+        return self._put(arrays, len(arrays[0]), deadline)
 
-    def put_row(self, row: Sequence[Any]) -> asyncio.Future[Any]:
+    def put_row(self, row: Sequence[Any], deadline: Deadline) -> asyncio.Future[Any]:
         """The same for one sample of plain numbers; so is its answer. Arrays are made for a whole batch only."""
-        return self._put(row, 0)
+        return self._put(row, 0, deadline)
 
-    def _put(self, given: Sequence[Any], samples: int) -> asyncio.Future[Any]:
+    def _put(self, given: Sequence[Any], samples: int, deadline: Deadline) -> asyncio.Future[Any]:
         count = samples or 1
-        if self.samples and self.samples + count > self.most_waiting:
+        if self.samples and self.samples + count > self._most_waiting:
             raise Refusal(503, f"{self.samples} samples wait already; come back in a second")
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._waiting.append(_Waiting(given, samples, future, self._loop.time() + self._limits.seconds))
+        self._waiting.append(_Waiting(given, samples, future, deadline))
         self.samples += count
         self._plan()
         if not self._watching:
@@ -83,7 +84,7 @@ class Queue:
         self._planned = False
         batch: list[_Waiting] = []
         samples = 0
-        while self._waiting and (not batch or samples + self._waiting[0].samples < self._most_together):
+        while self._waiting and (not batch or samples + self._waiting[0].samples < self.most_together):
             item = self._waiting.popleft()
             self.samples -= item.samples or 1
             if not item.answer.done():  # given up on, or its client has gone
@@ -129,10 +130,10 @@ class Queue:
 
     def _watch(self) -> None:
         """Tell those who have waited too long; what runs cannot be stopped, but nobody need wait for it."""
-        now = self._loop.time()
+        now = time.monotonic()
         for item in (*self._running, *self._waiting):
-            if item.until <= now and not item.answer.done():
-                item.answer.set_exception(Refusal(504, f"no answer within {self._limits.seconds:g} s"))
+            if item.deadline.until <= now and not item.answer.done():
+                item.answer.set_exception(item.deadline.refusal())
         self._watching = bool(self._running or self._waiting)
         if self._watching:
             self._loop.call_later(min(1.0, self._limits.seconds), self._watch)

@@ -7,15 +7,18 @@ without one (your own) is served by `Service` itself: the pack's inputs by name 
 from __future__ import annotations
 
 import importlib
-import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fewer.serve.bodies import checked, finite_json, numbers, samples_of
-from fewer.serve.limits import Gate, Refusal
+from fewer.serve.bodies import Archive
+from fewer.serve.fields import Deadline, RequestField, example, misnamed, named, of_inputs, samples_of
+from fewer.serve.limits import Gate, Limits, Refusal
 from fewer.serve.models import Model
+from fewer.serve.nested import read_json
+from fewer.serve.written import write_json
 from fewer.sparse.program import Input
 from fewer.sparse.tensors import Array
 
@@ -31,6 +34,7 @@ SERVICES = {
     "nowcast": "fewer.serve.nowcast:NowcastService",
 }
 
+UNFOLDED = 4  # times what a request may have, for what an npz in it holds
 Schema = dict[str, Any]
 Row = tuple[Any, ...]
 
@@ -40,6 +44,8 @@ class Service:
 
     title = "A model of your own"
     page: str | None = None  # a file under static/
+    page_bytes = 1 << 16  # the most that its page asks with
+    reads_rows = False  # whether `row` may say more than None
 
     def __init__(self, task: str, models: Sequence[Model]) -> None:
         self.task = task
@@ -53,44 +59,86 @@ class Service:
             raise Refusal(404, f"model {name[:80]!r}; there are {', '.join(self.models)}")
         return self.models[name]
 
-    def arrays(self, model: Model, fields: Mapping[str, Any]) -> tuple[list[Array], bool]:
-        """A JSON request as arrays with samples in front, and whether it was a single sample."""
-        wanted = {item.name: item for item in model.inputs}
-        if fields.keys() != wanted.keys():
-            raise Refusal(422, f"fields {_words(fields)}; expected {_words(wanted)}")
-        return samples_of({name: numbers(name, fields[name], item) for name, item in wanted.items()}, model.inputs)
+    def fields(self, model: Model) -> tuple[RequestField, ...]:
+        """What a request says, one sample of each: the model's inputs, or what its field's people would rather send."""
+        return of_inputs(model.inputs)
 
-    def npz(self, model: Model, found: Mapping[str, Array]) -> tuple[list[Array], bool]:
-        """The same of named arrays."""
-        wanted = {item.name: item for item in model.inputs}
-        if found.keys() != wanted.keys():
-            raise Refusal(422, f"arrays {_words(found)}; expected {_words(wanted)}")
-        return samples_of({name: checked(name, found[name], item) for name, item in wanted.items()}, model.inputs)
+    def inputs(self, model: Model, given: Mapping[str, Array]) -> list[Array]:
+        """The model's inputs of a request's fields, whose shapes and numbers are right; samples are in front."""
+        return [given[item.name] for item in model.inputs]
+
+    def read(
+        self, model: Model, body: bytes, *, packed: bool, limits: Limits, deadline: Deadline
+    ) -> tuple[list[Array], bool]:
+        """A request as the model's inputs with samples in front, and whether it was a single sample; in any thread.
+
+        JSON has the fields; an npz, `packed`, may have the model's own inputs as well.
+        """
+        fields, most = self.fields(model), limits.request_samples
+        own = False
+        if packed:
+            archive = Archive(body)
+            if not named(archive.names, fields):
+                own = named(archive.names, of_inputs(model.inputs))
+                if not own:
+                    raise misnamed(archive.names, fields)
+                fields = of_inputs(model.inputs)
+            unfolded = UNFOLDED * limits.body_bytes
+            given = archive.read(fields, most_samples=most, most_bytes=unfolded, deadline=deadline)
+        else:
+            given = read_json(body, fields, most_samples=most, deadline=deadline)
+        batched, single = samples_of(given, fields)
+        arrays = Service.inputs(self, model, batched) if own else self.inputs(model, batched)
+        self.check(model, arrays)
+        return arrays, single
 
     def row(self, model: Model, fields: Mapping[str, Any]) -> Row | None:
         """A JSON request of one sample as plain numbers and lists, one per input, if this task cares for speed.
 
         Rows become arrays a whole batch at a time. Whatever is not surely right is None, and goes the long way, by
-        `arrays` and `check`, which refuses it with a reason.
+        `read`, which refuses it with a reason.
         """
         return None
 
     def row_answer(self, model: Model, row: Row, output: Any) -> bytes:
         """The JSON text of `answer` for one row, `output` being plain lists; a task may write it faster."""
         arrays = [np.asarray([value], dtype=item.dtype) for value, item in zip(row, model.inputs)]
-        return json.dumps(self.answer(model, arrays, np.asarray([output]), single=True)).encode()
+        return write_json(self.answer(model, arrays, np.asarray([output]), single=True), Deadline.after(math.inf))
 
     def check(self, model: Model, arrays: Sequence[Array]) -> None:
         """Refuse values that have the right shape and type but no meaning."""
 
     def answer(self, model: Model, arrays: Sequence[Array], output: Array, single: bool) -> dict[str, Any]:
-        """The JSON answer; of a single sample without the samples' axis."""
-        return {"output": finite_json(output[0] if single else output)}
+        """The JSON answer, whose values may be arrays; of a single sample without the samples' axis. In any thread."""
+        return {"output": output[0] if single else output}
+
+    def described(self, model: Model) -> dict[str, Any]:
+        """A model as `/v1/models` lists it: what it is, what it is asked, and a request that it answers."""
+        fields = self.fields(model)
+        return {
+            **model.described(),
+            "inputs": {
+                field.name: {
+                    "shape": list(field.shape),
+                    "dtype": field.dtype,
+                    "optional": field.optional,
+                    "null": field.gaps,
+                }
+                for field in fields
+            },
+            "example": example(fields),
+        }
 
     def request_schema(self) -> Schema:
         """Of a JSON request, for the description."""
-        inputs = next(iter(self.models.values())).inputs
-        return object_schema({item.name: array_schema(item) for item in inputs})
+        kinds = dict.fromkeys(self.fields(model) for model in self.models.values())
+        found = [self.fields_schema(fields) for fields in kinds]
+        return found[0] if len(found) == 1 else {"anyOf": found}
+
+    def fields_schema(self, fields: Sequence[RequestField]) -> Schema:
+        """Of a request with these fields."""
+        optional = [field.name for field in fields if field.optional]
+        return object_schema({field.name: array_schema(field) for field in fields}, optional)
 
     def answer_schema(self) -> Schema:
         """Of a JSON answer."""
@@ -130,7 +178,3 @@ def services_of(models: Sequence[Model]) -> dict[str, Service]:
             kind = getattr(importlib.import_module(module), name)
         found[task] = kind(task, [model for model in models if model.task == task])
     return found
-
-
-def _words(names: Mapping[str, Any]) -> str:
-    return ", ".join(sorted(name[:40] for name in names)) or "none"

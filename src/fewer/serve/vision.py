@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -11,11 +13,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from fewer.core.errors import UserError
-from fewer.serve.bodies import checked, finite_json, numbers
-from fewer.serve.limits import Gate, Refusal
+from fewer.serve.fields import Deadline, RequestField
+from fewer.serve.limits import Gate, Limits, Refusal
 from fewer.serve.models import Model
 from fewer.serve.service import Schema, Service, array_schema, object_schema
 from fewer.serve.slope import Slope, climbed
+from fewer.serve.written import finite
 from fewer.sparse.program import Input
 from fewer.sparse.tensors import Array
 
@@ -39,21 +42,16 @@ class VisionService(Service):
 
     def __init__(self, task: str, models: Sequence[Model]) -> None:
         super().__init__(task, models)
+        largest = max(math.prod(model.inputs[0].shape) for model in models)
+        self.page_bytes = max(self.page_bytes, 32 * largest)  # its page sends an image, and a number has 20 digits
         self._slopes = {model.name: _slope(model) for model in models}
 
-    def arrays(self, model: Model, fields: Mapping[str, Any]) -> tuple[list[Array], bool]:
-        if fields.keys() != {"pixels"}:
-            raise Refusal(422, f"fields {', '.join(sorted(fields))[:120] or 'none'}; expected pixels")
-        return self._images(model, numbers("pixels", fields["pixels"], _grey(model.inputs[0])))
+    def fields(self, model: Model) -> tuple[RequestField, ...]:
+        grey = _grey(model.inputs[0])
+        return (RequestField("pixels", grey.shape, grey.dtype),)
 
-    def npz(self, model: Model, found: Mapping[str, Array]) -> tuple[list[Array], bool]:
-        if found.keys() != {"pixels"}:
-            return super().npz(model, found)
-        return self._images(model, checked("pixels", found["pixels"], _grey(model.inputs[0])))
-
-    def _images(self, model: Model, pixels: Array) -> tuple[list[Array], bool]:
-        single = pixels.ndim == len(_grey(model.inputs[0]).shape)
-        return [pixels.reshape(-1, *model.inputs[0].shape)], single
+    def inputs(self, model: Model, given: Mapping[str, Array]) -> list[Array]:
+        return [given["pixels"].reshape(-1, *model.inputs[0].shape)]
 
     def check(self, model: Model, arrays: Sequence[Array]) -> None:
         if not (np.isfinite(arrays[0]).all() and arrays[0].min() >= 0 and arrays[0].max() <= 1):
@@ -61,13 +59,13 @@ class VisionService(Service):
 
     def answer(self, model: Model, arrays: Sequence[Array], output: Array, single: bool) -> dict[str, Any]:
         shares = np.round(np.exp(output.astype(np.float64)), 6)
-        label, probabilities = output.argmax(axis=1).tolist(), finite_json(shares)
+        label = output.argmax(axis=1)
         if single:
-            return {"label": label[0], "probabilities": probabilities[0]}
-        return {"label": label, "probabilities": probabilities}
+            return {"label": int(label[0]), "probabilities": finite(shares[0])}
+        return {"label": label, "probabilities": shares}
 
-    def request_schema(self) -> Schema:
-        return object_schema({"pixels": _unit(array_schema(_grey(next(iter(self.models.values())).inputs[0])))})
+    def fields_schema(self, fields: Sequence[RequestField]) -> Schema:
+        return object_schema({field.name: _unit(array_schema(field)) for field in fields})
 
     def answer_schema(self) -> Schema:
         shares: Schema = {"type": "array", "items": {"type": ["number", "null"]}}
@@ -98,10 +96,11 @@ class VisionService(Service):
         return {"models": found}
 
     def _attacked(self, model: Model, threat: Threat) -> dict[str, Any]:
-        arrays, single = self.arrays(model, {"pixels": threat.pixels})
+        # read as a prediction's request is, so that both refuse the same
+        body = json.dumps({"pixels": threat.pixels}).encode()
+        arrays, single = self.read(model, body, packed=False, limits=Limits(), deadline=Deadline.after(math.inf))
         if not single:
             raise Refusal(422, "several images; expected one")
-        self.check(model, arrays)
         said = {"clean": self.answer(model, arrays, model.predict(arrays), True)}
         slope = self._slopes[model.name]
         if isinstance(slope, str):

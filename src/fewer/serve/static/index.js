@@ -1,12 +1,6 @@
 // The list of models, and how to call them.
 import { ask, byId, facts, header, make, trouble } from "./base.js";
 
-const EXAMPLES = {
-  cellfree: '{"master": 21, "rsrp_db": [-113.8, -131.9, null]}',
-  control: '{"observation": [1.25, 0, ...]}',
-  vision: '{"pixels": [[0, 0.5, ...], ...]}',
-};
-
 function card(model, page) {
   const figures = Object.entries(model.figures).slice(0, 3).map(([name, value]) =>
     make("tr", {}, make("td", {}, name.replaceAll("_", " ")), make("td", {}, value.toFixed(3))));
@@ -15,15 +9,22 @@ function card(model, page) {
     make("p", { class: "soft" }, `${model.task} · ${facts(model)}`), make("table", {}, make("tbody", {}, ...figures)));
 }
 
+// A call that is answered as it stands; the server says what it takes.
+function call({ task, example }) {
+  const address = `curl ${location.origin}/v1/${task}/predict \\\n  -H 'content-type: ${example.content_type}' \\\n  `;
+  return example.body
+    ? `${address}-d '${JSON.stringify(example.body)}'`
+    : `python -c "${example.python}"\n${address}--data-binary @input.npz -o output.npz`;
+}
+
 async function start() {
   const tasks = await header();
   const models = await ask("/v1/models");
   const pages = new Set(tasks.filter((task) => task.page).map((task) => task.task));
   byId("models").append(...models.map((model) => card(model, pages.has(model.task))));
   byId("calls").hidden = false;
-  byId("examples").append(...tasks.map(({ task }) => make("pre", {}, EXAMPLES[task]
-    ? `curl ${location.origin}/v1/${task}/predict \\\n  -H 'content-type: application/json' \\\n  -d '${EXAMPLES[task]}'`
-    : `curl ${location.origin}/v1/${task}/predict \\\n  -H 'content-type: application/x-npz' \\\n  --data-binary @input.npz -o output.npz`)));
+  const first = tasks.map(({ task }) => models.find((model) => model.task === task));
+  byId("examples").append(...first.map((model) => make("pre", {}, call(model))));
 }
 
 start().catch(trouble);

@@ -4,7 +4,7 @@ import { ask, byId, facts, header, make, modelsOf, newest, trouble } from "./bas
 const pad = byId("pad");
 const ink = pad.getContext("2d", { willReadFrequently: true });
 const SIDE = 280;
-let shape = [1, 28, 28];
+let shape = [28, 28];
 let last;
 
 // strokes on a square of 100, for those who would rather not draw
@@ -39,7 +39,7 @@ function stroke(points) {
 
 // As the networks were trained: the digit's box scaled to 20 of 28, its centre of mass in the middle.
 function pixels() {
-  const [, height, width] = shape;
+  const [height, width] = shape;
   const data = ink.getImageData(0, 0, SIDE, SIDE).data;
   let [left, right, top, bottom] = [SIDE, -1, SIDE, -1];
   let [mass, middleX, middleY] = [0, 0, 0];
@@ -174,7 +174,7 @@ async function start() {
   shape = Object.values(models[0].inputs)[0].shape;
   panels = Object.fromEntries(models.map((model) => [model.name, panel(model)]));
   byId("networks").append(...Object.values(panels).map(({ card }) => card));
-  if (shape[0] !== 1) throw new Error("these networks read colour images; drawing is for grey ones");
+  if (shape.length !== 2) throw new Error("these networks read colour images; drawing is for grey ones");
   byId("example").click();
 }
 

@@ -1,0 +1,68 @@
+"""Answers as JSON, piece by piece: Python's own writer lets no other thread run before its end."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fewer.serve.fields import Deadline
+from fewer.sparse.tensors import Array
+
+__all__ = ["finite", "write_json"]
+
+_NUMBERS = 2048  # written at once: about two milliseconds
+_ITEMS = 16  # of a list, which may be objects
+
+
+def write_json(answer: Mapping[str, Any], deadline: Deadline) -> bytes:
+    """An object whose values are numbers, words, lists, or arrays with null for what JSON has no number for."""
+    file = io.BytesIO()
+    for count, (name, value) in enumerate(answer.items()):
+        file.write(b"{" if count == 0 else b",")
+        file.write(_text(name) + b":")
+        if isinstance(value, np.ndarray | np.generic):
+            _write_array(file, np.asarray(value), deadline)
+        elif isinstance(value, list):
+            _write_list(file, value, deadline)
+        else:
+            file.write(_text(value))
+    file.write(b"}" if answer else b"{}")
+    return file.getvalue()
+
+
+def _write_array(file: io.BytesIO, value: Array, deadline: Deadline) -> None:
+    if value.size <= _NUMBERS or value.ndim == 0:
+        deadline.check()
+        file.write(_text(finite(value)))
+        return
+    if value.ndim == 1:
+        _write_list(file, finite(value), deadline, _NUMBERS)
+        return
+    for count, part in enumerate(value):
+        file.write(b"[" if count == 0 else b",")
+        _write_array(file, part, deadline)
+    file.write(b"]")
+
+
+def _write_list(file: io.BytesIO, value: list[Any], deadline: Deadline, together: int = _ITEMS) -> None:
+    file.write(b"[")
+    for first in range(0, len(value), together):
+        deadline.check()
+        file.write(b"," if first else b"")
+        file.write(_text(value[first : first + together])[1:-1])
+    file.write(b"]")
+
+
+def _text(value: Any) -> bytes:
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+
+
+def finite(array: Array) -> Any:
+    """Nested lists with null for what JSON has no number for."""
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        return np.where(np.isfinite(array), array.astype(object), None).tolist()  # type: ignore[call-overload]
+    return array.tolist()
