@@ -61,9 +61,7 @@ def _pad(g: Graph, n: Node) -> object:
     axes = [] if set(readers) == {"conv"} else list(range(rank - count, rank))
     rest = [] if axes else [0] * (rank - count)
     parts = [g.constant([*rest, *before, *rest, *after]), g.constant(a["value"], g.values[n.inputs[0]].dtype)]
-    return g.node(
-        "Pad", [n.inputs[0], *parts, *([g.constant(axes)] if axes else [])], output=n.output, mode=a["mode"]
-    )
+    return g.node("Pad", [n.inputs[0], *parts, *([g.constant(axes)] if axes else [])], output=n.output, mode=a["mode"])
 
 
 def _index(g: Graph, n: Node) -> object:
