@@ -29,12 +29,14 @@ def run(arguments: argparse.Namespace) -> None:
     import numpy as np
 
     from fewer.cli.show import say
+    from fewer.sparse.compiled import missing
 
     pack = opened(arguments)
     if arguments.info:
         shapes = {name: {part.name: list(part.shape) for part in network.program.inputs}
                   for name, network in pack.networks.items()}  # fmt: skip
-        say({**pack.settings, "inputs": shapes}, arguments.json)
+        kernels = {"kernels": missing()} if missing() else {}
+        say({**pack.settings, "inputs": shapes, **kernels}, arguments.json)
         return
     inputs = {name: _checked(value, pack.settings.get("task")) for name, value in _inputs(arguments).items()}
     answer = pack.predict(**inputs) if _named(arguments) else pack.predict(inputs["x"])

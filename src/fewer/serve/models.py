@@ -13,6 +13,7 @@ import numpy as np
 
 from fewer import zoo
 from fewer.core.errors import UserError
+from fewer.sparse.compiled import missing
 from fewer.sparse.pack import Allowance, Pack, load
 from fewer.sparse.program import Input
 from fewer.sparse.show import removed
@@ -56,6 +57,7 @@ class Model:
             "weights": int(sum(value.size for value in weights.values())),
             "kept": int(sum(np.count_nonzero(value) for value in weights.values())),
             "removed": round(removed(self.pack), 4),
+            "compiled": not missing(),
             "inputs": {item.name: {"shape": list(item.shape), "dtype": item.dtype} for item in self.inputs},
             "settings": [str(word) for word in self.pack.settings.get("settings", [])],
             "hardened": self.pack.settings.get("hardened") or self.pack.settings.get("harden"),

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from fewer.core.errors import UserError
 from fewer.core.whole import write_whole
+from fewer.sparse.compiled import warn_once
 from fewer.sparse.container import allowed_numbers, read_sealed, seal
 from fewer.sparse.demand import Allowance
 from fewer.sparse.program import PackError, Program
@@ -151,6 +152,7 @@ def decode(header: dict[str, Any], decoder: Decoder, allowance: Allowance | None
 
 def load(path: str | os.PathLike[str], *, memory: int = _MEMORY, allowance: Allowance | None = None) -> Pack:
     """Open a pack for use; `memory` bounds, in bytes, what it may unfold into, `allowance` what predicting may take."""
+    warn_once()
     return decode(*_read(path, memory), allowance)
 
 
