@@ -12,7 +12,7 @@ import re
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import NoReturn, TextIO
 
 from fewer import __version__
 from fewer.cli.colour import painted
@@ -86,11 +86,14 @@ def main(words: Sequence[str] | None = None) -> int:
     with warnings.catch_warnings():
         others = warnings.showwarning
 
-        def show(message: Warning | str, category: type[Warning], *rest: Any) -> None:
+        def show(
+            message: Warning | str, category: type[Warning], filename: str, lineno: int,
+            file: TextIO | None = None, line: str | None = None,
+        ) -> None:  # fmt: skip
             if category.__module__.startswith("fewer."):
                 print(f"{painted('fewer:', 'bold', sys.stderr)} {message}", file=sys.stderr)
             else:
-                others(message, category, *rest)
+                others(message, category, filename, lineno, file, line)
 
         warnings.showwarning = show
         return _run(words)
