@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fewer.core.errors import UserError
-from fewer.sparse.pack import Pack
+from fewer.sparse.pack import Allowance, Pack
 
 if TYPE_CHECKING:
     from fewer.attack.audit import Report
@@ -76,13 +76,16 @@ def audit(run: Trained, attacks: str = "suite:0.3", *, limit: int | None = None)
 def pack(run: Trained, path: str | os.PathLike[str], *, values: str = "float32") -> Pack:
     """Write a run's kept weights into one small file, and open it."""
     from fewer.packing import pack_run
+    from fewer.sparse import pack as packs
 
     pack_run(run, Path(path), values)
-    return open_pack(path)
+    return packs.load(path, allowance=packs.Allowance.unlimited())
 
 
-def open_pack(path: str | os.PathLike[str]) -> Pack:
+def open_pack(path: str | os.PathLike[str], *, allowance: Allowance | None = None) -> Pack:
     """A pack from its file, or by the name of one that comes with the package; needs no torch.
+
+    `allowance` is what a prediction may take; `Allowance.unlimited()` sets no bound.
 
     >>> open_pack("digits-3197").settings["task"]
     'vision'
@@ -90,8 +93,7 @@ def open_pack(path: str | os.PathLike[str]) -> Pack:
     from fewer import zoo
     from fewer.sparse import pack as packs
 
-    found = zoo.path(str(path)) if str(path) in zoo.names() and not Path(path).exists() else path
-    return packs.load(found)
+    return packs.load(zoo.find(path), allowance=allowance)
 
 
 def _place(task: type[Task[Any]]) -> str:

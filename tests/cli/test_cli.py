@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy
 import pytest
 
+from fewer import open_pack, zoo
 from fewer.cli import VERBS, main
 from fewer.cli.show import figures
 from fewer.cli.train import summary
@@ -258,3 +259,26 @@ def test_every_task_listed_can_be_described(capsys: Lines) -> None:
 def test_figures_of_several_seeds_are_a_mean_and_its_parts() -> None:
     shown = figures(summary([{"accuracy": 0.25}, {"accuracy": 0.5}]))
     assert shown == "accuracy  0.375  (of 0.25, 0.5)"
+
+
+@pytest.mark.parametrize("words", [["run", "digits-3197", "--info"], ["export", "digits-3197", "--to", "c"]])
+def test_a_pack_that_comes_with_the_package_is_given_by_its_name(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = ["-o", str(tmp_path / "digits.c")] if words[0] == "export" else []
+    assert main([*words, *out]) == 0
+    assert "vision" in capsys.readouterr().out or (tmp_path / "digits.c").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("words", [["run", "digits-3179"], ["export", "digits-3179", "--to", "c", "-o", "a.c"]])
+def test_a_pack_that_is_neither_a_file_nor_a_name_is_told_which_one_it_resembles(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    assert "digits-3197" in capsys.readouterr().err
+
+
+def test_a_file_is_meant_before_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "digits-3197").write_bytes(zoo.path("control-hopper-99").read_bytes())
+    assert open_pack("digits-3197").settings["task"] == "control"

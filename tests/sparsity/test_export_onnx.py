@@ -9,6 +9,7 @@ import onnxruntime
 import pytest
 from predictions import PREDICTIONS, traced
 
+from fewer import zoo
 from fewer.core.errors import UserError
 from fewer.sparse.export_onnx import export, model
 from fewer.sparse.pack import load, write
@@ -32,6 +33,40 @@ def test_onnxruntime_gives_the_runtimes_answers(name: str) -> None:
         expected, answer = ours.predict(x), theirs.run(None, {"x": x})[0]
         assert answer.shape == expected.shape
         assert np.abs(answer - expected).max() < 5e-5 * (1 + np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_every_pack_that_comes_with_the_package_answers_the_same_in_onnxruntime(name: str, tmp_path: Path) -> None:
+    pack = load(zoo.path(name))
+    export(pack, tmp_path / "a.onnx")
+    generator = np.random.default_rng(0)
+    given = {
+        item.name: generator.integers(0, 2, (2, *item.shape)).astype(item.dtype)
+        if item.dtype != "float32"
+        else generator.random((2, *item.shape), dtype=np.float32)
+        for item in next(iter(pack.networks.values())).inputs
+    }
+    expected, answer = pack.predict(**given), session(str(tmp_path / "a.onnx")).run(None, given)[0]
+    assert answer.shape == expected.shape
+    assert np.abs(answer - expected).max() < 2e-5 * (1 + np.abs(expected).max())
+
+
+@pytest.mark.parametrize("width", [1, 2, 5])
+@pytest.mark.parametrize("op", ["avg_pool", "max_pool", "conv"])
+def test_padding_before_a_window_stays_what_it_is(op: str, width: int) -> None:
+    window = {"stride": [2, 2], "padding": [0, 0]}
+    options = {
+        "avg_pool": {**window, "kernel": [2, 2], "ceil": False, "count_padding": True},
+        "max_pool": {**window, "kernel": [2, 2], "ceil": False, "dilation": [1, 1]},
+        "conv": {**window, "dilation": [1, 1], "groups": 1, "transposed": False, "output_padding": [0, 0]},
+    }[op]
+    frame = Node("pad", ("x",), "p", {"widths": [width] * 4, "mode": "constant", "value": 0.0})
+    reader = Node(op, ("p", "w") if op == "conv" else ("p",), "y", options)
+    program = Program((Input("x", (1, 6, 6)),), (frame, reader), ("y",))
+    tensors = {"w": np.ones((1, 1, 2, 2), np.float32)}
+    x = -np.ones((2, 1, 6, 6), np.float32)  # below the zeros around it
+    answer = session(model(program, tensors).SerializeToString()).run(None, {"x": x})[0]
+    assert np.abs(answer - Network(program, tensors).predict(x)).max() < 1e-6
 
 
 def test_masks_are_folded_into_the_model(tmp_path: Path) -> None:

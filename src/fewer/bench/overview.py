@@ -15,6 +15,7 @@ from typing import Any
 from fewer.bench.row import Row
 from fewer.core.errors import UserError
 from fewer.core.whole import write_whole
+from fewer.sparse.compiled import missing
 
 __all__ = ["ELSEWHERE", "Line", "hardware", "head", "line_text", "measure", "write"]
 
@@ -22,6 +23,7 @@ __all__ = ["ELSEWHERE", "Line", "hardware", "head", "line_text", "measure", "wri
 ELSEWHERE = {
     "d3rlpy": "cannot be installed beside us, and publishes no updates a second to hold ours against (its issue 225)",
 }
+WITH_PACKS = ("sparse", "cellfree", "serve")  # slower where the C kernels are missing
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,8 @@ def measure(name: str, *, quick: bool, strict: bool = False) -> list[Line]:
             raise
         return [Line(name, why=f"failed: {type(error).__name__}: {error}")]
     seconds = time.perf_counter() - begin
-    return [Line(name, row, seconds=seconds) for row in rows] or [Line(name, why="nothing to measure here")]
+    lines = [Line(name, row, seconds=seconds) for row in rows] or [Line(name, why="nothing to measure here")]
+    return lines + ([Line(name, why=missing())] if name in WITH_PACKS and missing() else [])
 
 
 def head() -> str:

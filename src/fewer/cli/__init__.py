@@ -10,8 +10,9 @@ import importlib
 import os
 import re
 import sys
+import warnings
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from fewer import __version__
 from fewer.cli.colour import painted
@@ -81,7 +82,24 @@ def parser() -> Parser:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code."""
+    """Run one command; the exit code. Our own warnings are a line each, without the place in the source."""
+    with warnings.catch_warnings():
+        others = warnings.showwarning
+
+        def show(
+            message: Warning | str, category: type[Warning], filename: str, lineno: int,
+            file: TextIO | None = None, line: str | None = None,
+        ) -> None:  # fmt: skip
+            if category.__module__.startswith("fewer."):
+                print(f"{painted('fewer:', 'bold', sys.stderr)} {message}", file=sys.stderr)
+            else:
+                others(message, category, filename, lineno, file, line)
+
+        warnings.showwarning = show
+        return _run(words)
+
+
+def _run(words: Sequence[str] | None) -> int:
     try:
         arguments = parser().parse(words)
         importlib.import_module(f"fewer.cli.{arguments.verb}").run(arguments)

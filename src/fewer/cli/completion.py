@@ -48,6 +48,7 @@ _VALUES: dict[str, tuple[str, ...] | str] = {
     "submit contest": ("core", "transfer", "stage1", "all"),
     "task": "fewer.core.registry:TASKS",
     "model": "fewer.zoo:names",
+    "file": "fewer.zoo:names",
 }
 
 

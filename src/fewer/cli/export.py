@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 
+from fewer.cli.opened import add_pack, opened
 from fewer.core.errors import UserError
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
-    parser.add_argument("file", help="a pack")
+    add_pack(parser)
     parser.add_argument("--to", required=True, help="c (one C99 file) or onnx")
     parser.add_argument("-o", "--out", required=True, help="file to write")
     parser.add_argument("--name", default="predict", help="c: the function's name")
@@ -18,9 +19,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write it."""
     from fewer.cli.show import say
-    from fewer.sparse.pack import load
 
-    pack = load(arguments.file)
+    pack = opened(arguments)
     if arguments.to == "c":
         from fewer.sparse.export_c import export
 

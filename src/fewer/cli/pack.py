@@ -20,11 +20,11 @@ def run(arguments: argparse.Namespace) -> None:
     from fewer.cli.show import say
     from fewer.job import load
     from fewer.packing import pack_run
-    from fewer.sparse.pack import load as load_pack
+    from fewer.sparse.pack import Allowance, unpack
 
     trained = load(arguments.run, arguments.set)
     written = pack_run(trained, arguments.out, arguments.values)
-    dense = sum(4 * tensor.size for tensor in load_pack(arguments.out).tensors().values())
+    dense = sum(4 * tensor.size for tensor in unpack(arguments.out, allowance=Allowance.unlimited()).values())
     say(
         {"pack": arguments.out, "bytes": written, "dense_bytes": dense, "times_smaller": round(dense / written, 2)},
         arguments.json,

@@ -9,13 +9,14 @@ import zlib
 from pathlib import Path
 from zipfile import BadZipFile
 
+from fewer.cli.opened import add_pack, opened
 from fewer.core.errors import UserError
 from fewer.core.whole import refusal
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
-    parser.add_argument("file", help="a pack")
+    add_pack(parser)
     parser.add_argument(
         "--input", help="a .npy array or .npz with one array per input; default: text on standard input"
     )
@@ -28,13 +29,14 @@ def run(arguments: argparse.Namespace) -> None:
     import numpy as np
 
     from fewer.cli.show import say
-    from fewer.sparse.pack import load
+    from fewer.sparse.compiled import missing
 
-    pack = load(arguments.file)
+    pack = opened(arguments)
     if arguments.info:
         shapes = {name: {part.name: list(part.shape) for part in network.program.inputs}
                   for name, network in pack.networks.items()}  # fmt: skip
-        say({**pack.settings, "inputs": shapes}, arguments.json)
+        kernels = {"kernels": missing()} if missing() else {}
+        say({**pack.settings, "inputs": shapes, **kernels}, arguments.json)
         return
     inputs = {name: _checked(value, pack.settings.get("task")) for name, value in _inputs(arguments).items()}
     answer = pack.predict(**inputs) if _named(arguments) else pack.predict(inputs["x"])

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 
+from fewer.cli.opened import add_trust, allowance
 from fewer.core.errors import UserError
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
     parser.add_argument("model", nargs="*", help="packs, run folders or names of the zoo; all of the zoo if left out")
+    add_trust(parser)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at; any but loopback needs a token")
     parser.add_argument("--port", type=int, default=8080, help="0: a free one")
     parser.add_argument("--token", help="what clients must send as a bearer token; better set FEWER_TOKEN")
@@ -45,7 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
         queue_samples=arguments.queue,
     )
     checked_host(arguments.host, token)
-    models = open_models(arguments.model)
+    models = open_models(arguments.model, allowance=allowance(arguments))
     application = Application(models, limits=limits, token=token, workers=arguments.workers)
     listening = bind(arguments.host, arguments.port)
     where = address(listening)

@@ -13,8 +13,8 @@ import numpy as np
 
 from fewer import zoo
 from fewer.core.errors import UserError
-from fewer.core.settings import nearest
-from fewer.sparse.pack import Pack, load
+from fewer.sparse.compiled import missing
+from fewer.sparse.pack import Allowance, Pack, load
 from fewer.sparse.program import Input
 from fewer.sparse.show import removed
 from fewer.sparse.tensors import Array
@@ -57,6 +57,7 @@ class Model:
             "weights": int(sum(value.size for value in weights.values())),
             "kept": int(sum(np.count_nonzero(value) for value in weights.values())),
             "removed": round(removed(self.pack), 4),
+            "compiled": not missing(),
             "settings": [str(word) for word in self.pack.settings.get("settings", [])],
             "hardened": self.pack.settings.get("hardened") or self.pack.settings.get("harden"),
             "figures": {
@@ -67,11 +68,11 @@ class Model:
         }
 
 
-def open_models(places: Sequence[str]) -> list[Model]:
+def open_models(places: Sequence[str], *, allowance: Allowance | None = None) -> list[Model]:
     """Packs, run folders and names of the zoo; all of the zoo where nothing is named. Equal names get a number."""
     models: list[Model] = []
     for place in places or zoo.names():
-        pack, size = _opened(place)
+        pack, size = _opened(place, allowance)
         stem = Path(place).name.removesuffix(".pack")
         taken = {model.name for model in models}
         name = next(n for n in (stem, *(f"{stem}-{count}" for count in range(2, 1000))) if n not in taken)
@@ -79,16 +80,11 @@ def open_models(places: Sequence[str]) -> list[Model]:
     return models
 
 
-def _opened(place: str) -> tuple[Pack, int]:
-    path = Path(place)
-    if path.is_dir():
-        return _packed(path)
-    if not path.exists():
-        if place not in zoo.names():
-            expected = "a pack, a run folder or a name of the zoo"
-            raise UserError(f"{place}, which does not exist", expected, nearest(place, zoo.names()))
-        path = zoo.path(place)
-    return load(path), path.stat().st_size
+def _opened(place: str, allowance: Allowance | None) -> tuple[Pack, int]:
+    if Path(place).is_dir():
+        return _packed(Path(place))
+    path = zoo.find(place, "a pack, a run folder or a name of the zoo")
+    return load(path, allowance=allowance), path.stat().st_size
 
 
 def _packed(run: Path) -> tuple[Pack, int]:
@@ -101,4 +97,4 @@ def _packed(run: Path) -> tuple[Pack, int]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "run.pack"
         size = pack_run(job.load(run), file)
-        return load(file), size
+        return load(file, allowance=Allowance.unlimited()), size

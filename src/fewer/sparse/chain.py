@@ -29,7 +29,7 @@ except ImportError:  # built without a compiler
 Activation = tuple[int, float, float, float]
 NOTHING: Activation = (0, 0.0, 0.0, 0.0)
 _KINDS = {"relu": 1, "leaky_relu": 2, "elu": 3, "tanh": 4, "sigmoid": 5, "gelu": 6, "clamp": 8, "abs": 9}
-_WIDEST = 65535
+_WIDEST, _MOST_AXES = 65535, 7
 # beyond this many kept weights a layer that keeps this share is better served by a dense product
 _LARGE, _DENSE = 20_000, 0.5
 
@@ -117,6 +117,8 @@ def _scale_of(node: Node, tensors: Mapping[str, Array]) -> Scale | None:
         if value.dtype != np.float32 or value.ndim > 2 or (value.ndim == 2 and value.shape[0] != 1):
             return None
         vector = value.reshape(-1)
+        if not vector.size:
+            return None
     elif len(node.inputs) == 1 and (left is not None or right is not None):
         vector = np.full(1, right if left is None else left, np.float32)
     else:
@@ -234,13 +236,24 @@ def _starts(places: Array, count: int) -> Array:
     return np.concatenate([[0], np.cumsum(np.bincount(places, minlength=count))]).astype(np.uint32)
 
 
+def _fit(stages: list[Stage], width: int) -> bool:
+    """Whether every stage takes as many features as the one before it makes; a scale could also spread one feature."""
+    for stage in stages:
+        if isinstance(stage, Layer):
+            if stage.weight.shape[1] != width or stage.bias.shape != (stage.width,):
+                return False
+            width = stage.width
+        elif stage.size not in (1, width):
+            return False
+    return True
+
+
 def compiled_chain(stages: list[Stage], shape: tuple[int, ...]) -> Any | None:
     """A callable for arrays (*shape) or (samples, *shape), or None where C cannot serve; it has at least a layer."""
-    stages = pruned(joined(stages))
-    layers = [stage for stage in stages if isinstance(stage, Layer)]
-    if _runtime is None or not layers or int(np.prod(shape)) != layers[0].weight.shape[1]:
+    width, layers = int(np.prod(shape)), any(isinstance(stage, Layer) for stage in stages)
+    if _runtime is None or not layers or not _fit(stages, width) or len(shape) > _MOST_AXES:
         return None
-    width = layers[0].weight.shape[1]
+    stages = pruned(joined(stages))
     _, lanes = _runtime.chosen()
     entries: list[tuple[Any, ...]] = []
     skips = False
@@ -249,8 +262,6 @@ def compiled_chain(stages: list[Stage], shape: tuple[int, ...]) -> Any | None:
             entries.append(_layout(stage, lanes, skips=skips))
             width = stage.width
         else:
-            if stage.size not in (1, width):
-                return None
             parts = (stage.centre, stage.factor, stage.shift)
             wide = [np.ascontiguousarray(np.broadcast_to(part, width), dtype=np.float32) for part in parts]
             entries.append((width, *wide, (stage.activations or (NOTHING,))[0]))

@@ -67,6 +67,8 @@ def _header(packed: bytes, unpacked: int) -> dict[str, Any]:
         unzip = zlib.decompressobj()
         text = unzip.decompress(packed, unpacked + 1)
         header = json.loads(text.decode())
+        if b"\\ud" in text.lower():  # half a character, which no terminal can show
+            json.dumps(header, ensure_ascii=False).encode()
     except (zlib.error, ValueError, RecursionError) as error:
         raise PackError("a pack with an unreadable header", "JSON") from error
     if len(text) != unpacked or not isinstance(header, dict):

@@ -53,12 +53,15 @@ def _flip(g: Graph, n: Node) -> object:
 
 
 def _pad(g: Graph, n: Node) -> object:
-    a, rank = n.attributes, g.rank(n.inputs[0])
-    pairs = list(zip(a["widths"][::2], a["widths"][1::2]))[::-1]
-    pairs = [(0, 0)] * (rank - len(pairs)) + pairs
-    widths = g.constant([first for first, _ in pairs] + [last for _, last in pairs])
-    value = g.constant(a["value"], g.values[n.inputs[0]].dtype)
-    return g.node("Pad", [n.inputs[0], widths, value], output=n.output, mode=a["mode"])
+    a, rank, count = n.attributes, g.rank(n.inputs[0]), len(n.attributes["widths"]) // 2
+    before, after = a["widths"][::2][::-1], a["widths"][1::2][::-1]
+    readers = [other.op for other in g.program.nodes if n.output in other.inputs]
+    # onnxruntime moves a Pad into the pool that reads it, where zeros become -infinity and a padding as wide as the
+    # window is refused; of a Pad that names its axes it keeps off, and into a Conv it may move
+    axes = [] if set(readers) == {"conv"} else list(range(rank - count, rank))
+    rest = [] if axes else [0] * (rank - count)
+    parts = [g.constant([*rest, *before, *rest, *after]), g.constant(a["value"], g.values[n.inputs[0]].dtype)]
+    return g.node("Pad", [n.inputs[0], *parts, *([g.constant(axes)] if axes else [])], output=n.output, mode=a["mode"])
 
 
 def _index(g: Graph, n: Node) -> object:

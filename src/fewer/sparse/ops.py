@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fewer.sparse.program import PackError
 
-__all__ = ["ELEMENTWISE", "MOST_NUMBERS", "SHAPES", "Array", "allowed"]
+__all__ = ["ELEMENTWISE", "MOST_NUMBERS", "SHAPES", "Array", "allowed", "mean"]
 
 Array = NDArray[Any]
 MOST_NUMBERS = 1 << 31  # a value larger than this is a mistake or an attack
@@ -133,8 +133,15 @@ def _arg(function: Callable[..., Any]) -> Callable[..., Array]:
     return call
 
 
+def mean(x: Array, *, axes: Sequence[int], keep: bool) -> Array:
+    """The mean; of nothing it is NaN, without numpy's warning."""
+    return np.asarray(np.sum(x, axis=tuple(axes), keepdims=keep) / math.prod(x.shape[axis] for axis in axes))
+
+
 def _var(x: Array, *, axes: Sequence[int], keep: bool, correction: float) -> Array:
-    return np.asarray(np.var(x, axis=tuple(axes), keepdims=keep, ddof=int(correction)), dtype=x.dtype)
+    centred, count = x - mean(x, axes=axes, keep=True), math.prod(x.shape[axis] for axis in axes)
+    total = np.sum(centred * centred, axis=tuple(axes), keepdims=keep)
+    return np.asarray(total / max(count - int(correction), 0), dtype=x.dtype)
 
 
 def _argsort(x: Array, *, axis: int, descending: bool) -> Array:
@@ -173,6 +180,8 @@ def _pad(x: Array, *, widths: Sequence[int], mode: str, value: float) -> Array:
 def _index(x: Array, *indices: Array, axes: Sequence[int]) -> Array:
     place: list[Any] = [slice(None)] * x.ndim
     for axis, index in zip(axes, indices, strict=True):
+        if index.dtype == np.bool_:
+            raise PackError("an index of booleans", "whole numbers", "how many it picks is known only when it runs")
         place[axis] = index
     return np.asarray(x[tuple(place)])
 
@@ -196,7 +205,7 @@ def _full(*, shape: Sequence[int], value: float, dtype: str) -> Array:
 
 
 SHAPES: dict[str, Callable[..., Array]] = {
-    "sum": _reduce(np.sum), "mean": _reduce(np.mean), "amax": _reduce(np.max), "amin": _reduce(np.min),
+    "sum": _reduce(np.sum), "mean": mean, "amax": _reduce(np.max), "amin": _reduce(np.min),
     "prod": _reduce(np.prod), "any": _reduce(np.any), "all": _reduce(np.all), "argmax": _arg(np.argmax),
     "argmin": _arg(np.argmin), "var": _var, "sort": _sort, "argsort": _argsort,
     "cumsum": lambda x, *, axis: np.cumsum(x, axis=axis, dtype=x.dtype if _floating(x) else np.int64),

@@ -5,14 +5,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
-from fewer.sparse.ops import ELEMENTWISE, SHAPES, Array, allowed
+from fewer.sparse.ops import ELEMENTWISE, SHAPES, Array, allowed, mean
 from fewer.sparse.program import PackError
 
-__all__ = ["OPERATIONS", "unfolded"]
+__all__ = ["COLUMNS", "OPERATIONS", "unfolded"]
+
+COLUMNS = 1 << 24  # numbers that a convolution copies into windows at a time
 
 
 def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
@@ -61,9 +62,9 @@ def batch_norm(x: Array, mean: Array, variance: Array, *affine: Array, epsilon: 
 
 def layer_norm(x: Array, *affine: Array, axes: int, epsilon: float) -> Array:
     """Zero mean and unit variance over the last `axes` axes, then weight and bias."""
-    last = tuple(range(x.ndim - axes, x.ndim))
-    centred = x - x.mean(axis=last, keepdims=True)
-    y = centred / np.sqrt((centred * centred).mean(axis=last, keepdims=True) + np.float32(epsilon))
+    last = range(x.ndim - axes, x.ndim)
+    centred = x - mean(x, axes=last, keep=True)
+    y = centred / np.sqrt(mean(centred * centred, axes=last, keep=True) + np.float32(epsilon))
     for apply, value in zip((np.multiply, np.add), affine):
         y = apply(y, value)
     return np.asarray(y)
@@ -108,17 +109,34 @@ def conv(
     if transposed:
         y = _transposed(x, weight, stride, padding, dilation, groups, output_padding)
     else:
-        outputs, inputs, *kernel = weight.shape
-        windows = unfolded(_padded(x, padding, padding), kernel, stride, dilation)
-        places, rank = windows.shape[2 : 2 + len(kernel)], len(kernel)
-        # (groups, samples * places, channels * kernel): one product per group
-        split = windows.reshape(x.shape[0], groups, inputs, *windows.shape[2:])
-        order = (1, 0, *range(3, 3 + rank), 2, *range(3 + rank, 3 + 2 * rank))
-        columns = split.transpose(order).reshape(groups, x.shape[0] * math.prod(places), inputs * math.prod(kernel))
-        product = columns @ weight.reshape(groups, outputs // groups, -1).transpose(0, 2, 1)
-        y = product.reshape(groups, x.shape[0], *places, outputs // groups)
-        y = np.moveaxis(y, -1, 2).swapaxes(0, 1).reshape(x.shape[0], outputs, *places)
+        windows = unfolded(_padded(x, padding, padding), weight.shape[2:], stride, dilation)
+        y = _products(windows, weight, groups)
     return y if bias is None else y + _channels(bias, x.ndim)
+
+
+def _products(windows: Array, weight: Array, groups: int) -> Array:
+    """Windows (samples, channels, *places, *kernel) times weights, by samples or by places where they are many."""
+    axes = (0, *range(2, weight.ndim))
+    axis = next((axis for axis in axes if windows.shape[axis] > 1), None)
+    if windows.size <= COLUMNS or axis is None:
+        return _multiplied(windows, weight, groups)
+    count = windows.shape[axis]
+    some, before = max(1, COLUMNS * count // windows.size), (slice(None),) * axis
+    parts = [_products(windows[(*before, slice(i, i + some))], weight, groups) for i in range(0, count, some)]
+    return np.concatenate(parts, axis=axis)
+
+
+def _multiplied(windows: Array, weight: Array, groups: int) -> Array:
+    outputs, inputs, *kernel = weight.shape
+    samples, rank = len(windows), len(kernel)
+    places = windows.shape[2 : 2 + rank]
+    # (groups, samples * places, channels * kernel): one product per group
+    split = windows.reshape(samples, groups, inputs, *windows.shape[2:])
+    order = (1, 0, *range(3, 3 + rank), 2, *range(3 + rank, 3 + 2 * rank))
+    columns = split.transpose(order).reshape(groups, samples * math.prod(places), inputs * math.prod(kernel))
+    product = columns @ weight.reshape(groups, outputs // groups, -1).transpose(0, 2, 1)
+    y = product.reshape(groups, samples, *places, outputs // groups)
+    return np.moveaxis(y, -1, 2).swapaxes(0, 1).reshape(samples, outputs, *places)
 
 
 def _transposed(
@@ -189,13 +207,19 @@ def avg_pool(
     return np.asarray(total / unfolded(counted, kernel, stride, one).sum(axis=last))
 
 
-def _adaptive(reduce: Callable[..., Any]) -> Callable[..., Array]:
+def _adaptive(reduce: np.ufunc) -> Callable[..., Array]:
     def call(x: Array, *, size: Sequence[int]) -> Array:
         for axis, count in enumerate(size, start=x.ndim - len(size)):
-            n = x.shape[axis]
-            edges = [(i * n // count, -(-(i + 1) * n // count)) for i in range(count)]
-            parts = [reduce(np.take(x, range(a, b), axis=axis), axis=axis, keepdims=True) for a, b in edges]
-            x = np.concatenate(parts, axis=axis)
+            n, places = x.shape[axis], np.arange(count)
+            first, last = (
+                places * n // count,
+                -(-(places + 1) * n // count),
+            )  # windows overlap where sizes do not divide
+            # every other part lies between windows; an end may be n, which wants one place more
+            edges, room = np.stack([first, last], axis=1).reshape(-1), [(0, int(a == axis)) for a in range(x.ndim)]
+            x = reduce.reduceat(np.pad(x, room), edges, axis=axis)[(*(slice(None),) * axis, slice(None, None, 2))]
+            if reduce is np.add:
+                x = np.asarray(x / (last - first).reshape((-1,) + (1,) * (x.ndim - axis - 1)), dtype=x.dtype)
         return x
 
     return call
@@ -234,6 +258,6 @@ def interpolate(
 OPERATIONS: dict[str, Callable[..., Array]] = {
     **ELEMENTWISE, **SHAPES, "linear": linear, "matmul": np.matmul, "softmax": softmax, "log_softmax": log_softmax,
     "attention": attention, "batch_norm": batch_norm, "layer_norm": layer_norm, "group_norm": group_norm,
-    "conv": conv, "max_pool": max_pool, "avg_pool": avg_pool, "adaptive_avg_pool": _adaptive(np.mean),
-    "adaptive_max_pool": _adaptive(np.max), "interpolate": interpolate,
+    "conv": conv, "max_pool": max_pool, "avg_pool": avg_pool, "adaptive_avg_pool": _adaptive(np.add),
+    "adaptive_max_pool": _adaptive(np.maximum), "interpolate": interpolate,
 }  # fmt: skip

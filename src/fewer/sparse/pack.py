@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 
 from fewer.core.errors import UserError
 from fewer.core.whole import write_whole
+from fewer.sparse.compiled import warn_once
 from fewer.sparse.container import allowed_numbers, read_sealed, seal
+from fewer.sparse.demand import Allowance
 from fewer.sparse.program import PackError, Program
 from fewer.sparse.quantize import Calibration, quantized
 from fewer.sparse.runtime import Pack
@@ -28,7 +30,7 @@ from fewer.sparse.tensors import Array, Decoder, Encoder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Pack", "PackError", "load", "unpack", "write"]
+__all__ = ["Allowance", "Pack", "PackError", "load", "unpack", "write"]
 
 _MOST_KEPT = 0.97  # a mask that keeps more than this costs more than the zeros it saves
 _MEMORY = 4 << 30
@@ -127,7 +129,7 @@ def open_bytes(data: bytes, *, memory: int = _MEMORY) -> tuple[dict[str, Any], D
     return header, Decoder(payload, min(allowed_numbers(len(data)), memory // 4))
 
 
-def decode(header: dict[str, Any], decoder: Decoder) -> Pack:
+def decode(header: dict[str, Any], decoder: Decoder, allowance: Allowance | None = None) -> Pack:
     """The pack itself; anything that does not fit together is a PackError."""
     try:
         decoder.read_masks(header["masks"])
@@ -137,23 +139,25 @@ def decode(header: dict[str, Any], decoder: Decoder) -> Pack:
             if mask is not None:
                 masks[name] = mask
         programs = {str(name): Program.from_json(data) for name, data in header["networks"].items()}
-        settings = dict(header["settings"])
+        if not programs or not isinstance(header["settings"], dict):
+            raise PackError("a pack without networks or settings", "both")
+        for program in programs.values():
+            program.check(set(tensors))
+        return Pack(programs, tensors, masks=masks, kinds=kinds, settings=header["settings"], allowance=allowance)
     except PackError:
         raise
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, MemoryError, zlib.error) as error:
         raise PackError(f"a pack that contradicts itself ({type(error).__name__})", "an undamaged file") from error
-    if not programs:
-        raise PackError("a pack without networks", "at least one")
-    for program in programs.values():
-        program.check(set(tensors))
-    return Pack(programs, tensors, masks=masks, kinds=kinds, settings=settings)
 
 
-def load(path: str | os.PathLike[str], *, memory: int = _MEMORY) -> Pack:
-    """Open a pack for use; `memory` bounds, in bytes, what it may unfold into."""
-    return decode(*_read(path, memory))
+def load(path: str | os.PathLike[str], *, memory: int = _MEMORY, allowance: Allowance | None = None) -> Pack:
+    """Open a pack for use; `memory` bounds, in bytes, what it may unfold into, `allowance` what predicting may take."""
+    warn_once()
+    return decode(*_read(path, memory), allowance)
 
 
-def unpack(path: str | os.PathLike[str], *, memory: int = _MEMORY) -> dict[str, Array]:
+def unpack(
+    path: str | os.PathLike[str], *, memory: int = _MEMORY, allowance: Allowance | None = None
+) -> dict[str, Array]:
     """Every tensor of a pack by name, dense; of a float32 pack, with the bits that were written."""
-    return load(path, memory=memory).tensors()
+    return load(path, memory=memory, allowance=allowance).tensors()

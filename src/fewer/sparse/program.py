@@ -16,7 +16,7 @@ from typing import Any
 
 from fewer.core.errors import UserError
 
-__all__ = ["OPERATIONS", "Dimension", "Input", "Node", "PackError", "Program", "dimension"]
+__all__ = ["BINARY", "OPERATIONS", "REDUCE", "UNARY", "Dimension", "Input", "Node", "PackError", "Program", "dimension"]
 
 Dimension = int | str
 LARGEST = 1 << 28  # numbers in one sample of an input
@@ -27,15 +27,15 @@ class PackError(UserError):
     """A pack, or the program inside it, that cannot be read or run."""
 
 
-_UNARY = (
+UNARY = (
     "relu tanh sigmoid exp expm1 log log1p sqrt rsqrt neg abs reciprocal sin cos erf floor ceil round trunc sign "
     "logical_not"
 )
-_BINARY = (
+BINARY = (
     "add sub mul div pow maximum minimum fmod remainder floor_divide eq ne lt le gt ge logical_and logical_or "
     "logical_xor"
 )
-_REDUCE = "sum mean amax amin prod any all"
+REDUCE = "sum mean amax amin prod any all"
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ class Signature:
 
 
 OPERATIONS: dict[str, Signature] = {
-    **{name: Signature(1, 1) for name in _UNARY.split()},
+    **{name: Signature(1, 1) for name in UNARY.split()},
     # a binary operation may have a number on one side
-    **{name: Signature(1, 2, {"left": "number?", "right": "number?"}) for name in _BINARY.split()},
-    **{name: Signature(1, 1, {"axes": "ints", "keep": "bool"}) for name in _REDUCE.split()},
+    **{name: Signature(1, 2, {"left": "number?", "right": "number?"}) for name in BINARY.split()},
+    **{name: Signature(1, 1, {"axes": "ints", "keep": "bool"}) for name in REDUCE.split()},
     **{name: Signature(1, 1, {"axis": "int?", "keep": "bool"}) for name in ("argmax", "argmin")},
     **{name: Signature(1, 1, {"axis": "int"}) for name in ("softmax", "log_softmax", "cumsum")},
     **{name: Signature(1, 1, {"axis": "int", "descending": "bool"}) for name in ("sort", "argsort")},
@@ -121,8 +121,8 @@ def dimension(value: Dimension, batch: int) -> int:
 
 
 def _right(value: Any, kind: str) -> bool:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
     whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**62
+    number = whole or isinstance(value, float)
     match kind.rstrip("?"):
         case "number":
             return number

@@ -17,9 +17,11 @@ from numpy.typing import ArrayLike
 from fewer.core.errors import UserError
 from fewer.sparse.chain import Stage, compiled_chain, stage_of
 from fewer.sparse.convolution import sparse_convolution
+from fewer.sparse.demand import Allowance, shapes_of
 from fewer.sparse.ops import Array, allowed
 from fewer.sparse.ops_layers import OPERATIONS
 from fewer.sparse.program import Input, Node, PackError, Program, dimension
+from fewer.sparse.shapes import Shape
 from fewer.sparse.show import pack_shown
 
 __all__ = ["Network", "Pack", "chains", "one_sample", "step_of"]
@@ -80,20 +82,30 @@ class Network:
         *,
         compiled: bool = True,
         budget: Budget | None = None,
+        allowance: Allowance | None = None,
     ) -> None:
-        self.program = program
+        self.program, self._allowance = program, allowance or Allowance()
         self._tensors = {name: tensors[name] for name in program.used() if name in tensors}
+        self._allowed: set[int] = set()  # numbers of samples that are known to fit
+        shapes = self._shapes(1)
         self._constants: dict[str, Array] | None = None
         self._varying: list[tuple[Step, list[str]]] = []
         budget = (budget or Budget.of(self._tensors)) if compiled else Budget(0)
         with np.errstate(all="ignore"):  # weights may be anything, also signalling NaN
             self._whole = _whole_chain(program, self._tensors, budget)
-            self._steps = [] if self._whole is not None else list(_steps(program, self._tensors, budget))
+            self._steps = [] if self._whole is not None else list(_steps(program, self._tensors, budget, shapes))
 
     @property
     def inputs(self) -> tuple[Input, ...]:
         """What it has to be given, without the samples' axis."""
         return self.program.inputs
+
+    def _shapes(self, batch: int) -> Mapping[str, Shape]:
+        """The shape of every value; a PackError where they do not fit together or are more than allowed."""
+        tensors = {name: value.shape for name, value in self._tensors.items()}
+        found = shapes_of(self.program, tensors, batch, self._allowance)
+        self._allowed.add(batch)
+        return found
 
     def predict(self, *inputs: ArrayLike, **named: ArrayLike) -> Any:
         """The answer to one sample or to a batch, samples on axis 0; an array, or a tuple where there are several."""
@@ -138,6 +150,8 @@ class Network:
 
     def _run(self, arrays: dict[str, Array]) -> list[Array]:
         batch = len(next(iter(arrays.values())))
+        if batch not in self._allowed:
+            self._shapes(batch)
         if self._constants is None:
             self._settle()
         values = {**(self._constants or {}), **arrays}
@@ -145,10 +159,7 @@ class Network:
             values[step.output] = step.run(values, batch)
             for name in done:
                 del values[name]
-        outputs = [np.asarray(values[name]) for name in self.program.outputs]
-        if any(output.ndim == 0 for output in outputs):
-            raise PackError("an answer without an axis of samples", "samples on axis 0")
-        return outputs
+        return [np.asarray(values[name]) for name in self.program.outputs]
 
     def _settle(self) -> None:
         """Work out once what depends on tensors alone, and when each other value is last read."""
@@ -212,13 +223,15 @@ def chains(
         yield run
 
 
-def _steps(program: Program, tensors: Mapping[str, Array], budget: Budget) -> Iterator[Step]:
+def _steps(
+    program: Program, tensors: Mapping[str, Array], budget: Budget, shapes: Mapping[str, Shape]
+) -> Iterator[Step]:
     if not budget.numbers:
         yield from map(step_of, program.nodes)
         return
     for run in chains(program, tensors, budget):
         stages = [stage for _, stage in run if stage is not None]
-        chain = _rows(stages) if stages else None
+        chain = _rows(stages, shapes[run[0][0].inputs[0]]) if stages else None
         if chain is not None:
             yield Step("a chain of layers", (run[0][0].inputs[0],), run[-1][0].output, chain)
             continue
@@ -231,13 +244,12 @@ def _steps(program: Program, tensors: Mapping[str, Array], budget: Budget) -> It
                 yield step_of(node)
 
 
-def _rows(stages: list[Stage]) -> Callable[[Array], Array] | None:
-    """A chain over the last axis of a value of any rank."""
-    widths = [stage.weight.shape[1] for stage in stages if hasattr(stage, "weight")]
-    chain = compiled_chain(stages, (widths[0],)) if widths else None
+def _rows(stages: list[Stage], shape: Shape) -> Callable[[Array], Array] | None:
+    """A chain over the last axis of a value of a shape like this one."""
+    chain = compiled_chain(stages, shape[-1:]) if len(shape) > 1 else None
     if chain is None:
         return None
-    width = widths[0]
+    width = shape[-1]
 
     def call(x: Array) -> Array:
         if x.shape[-1] != width:
@@ -282,9 +294,12 @@ class Pack:
         masks: Mapping[str, Array] | None = None,
         kinds: Mapping[str, str] | None = None,
         settings: Mapping[str, Any] | None = None,
+        allowance: Allowance | None = None,
     ) -> None:
         budget = Budget.of(tensors)
-        self.networks = {name: Network(program, tensors, budget=budget) for name, program in programs.items()}
+        self.networks = {
+            name: Network(program, tensors, budget=budget, allowance=allowance) for name, program in programs.items()
+        }
         self.settings = dict(settings or {})
         self.masks, self.kinds = dict(masks or {}), dict(kinds or {})
         self._tensors, self._first = dict(tensors), next(iter(self.networks.values()))
