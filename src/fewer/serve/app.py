@@ -17,6 +17,7 @@ from fastapi.staticfiles import StaticFiles
 from fewer import __version__
 from fewer.core.errors import UserError
 from fewer.serve.describe import REFUSALS, prediction_paths
+from fewer.serve.door import Door
 from fewer.serve.limits import Gate, Limits, Refusal
 from fewer.serve.metrics import Metrics
 from fewer.serve.models import Model
@@ -44,6 +45,7 @@ class Application:
         self.limits, self._token = limits or Limits(), token
         self.services: dict[str, Service] = services_of(models)
         self.metrics = Metrics(list(self.services), [model.name for model in models], workers)
+        self.door = Door(self.limits, self.metrics)
         self.predictions = Predictions(self.services, self.limits, self.metrics)
         self._listed = [model.described() for model in models]
         self._paths = {f"/v1/{task}/predict": task for task in self.services}

@@ -22,7 +22,12 @@ class Limits:
     batch_samples: int = field(default=256, metadata={"help": "samples predicted at once", "unit": "samples"})
     queue_bytes: int = field(default=256 << 20, metadata={"help": "inputs that may wait for a model", "unit": "bytes"})
     batch_bytes: int = field(default=16 << 20, metadata={"help": "inputs predicted at once", "unit": "bytes"})
-    pending_bytes: int = field(default=64 << 20, metadata={"help": "requests being read, in all", "unit": "bytes"})
+    pending_bytes: int = field(default=32 << 20, metadata={"help": "requests being read, in all", "unit": "bytes"})
+    header_bytes: int = field(default=16 << 10, metadata={"help": "headers of a request", "unit": "bytes"})
+    headers: int = field(default=100, metadata={"help": "headers of a request", "unit": "headers"})
+    header_seconds: float = field(default=5.0, metadata={"help": "longest wait for a request's headers", "unit": "s"})
+    idle_seconds: float = field(default=15.0, metadata={"help": "longest wait for a next request", "unit": "s"})
+    connections: int = field(default=512, metadata={"help": "open connections of a worker", "unit": "connections"})
 
     def __post_init__(self) -> None:
         for each in fields(self):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import ipaddress
+import math
 import multiprocessing
 import signal
 import socket
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import uvicorn
@@ -16,7 +18,7 @@ from fewer.core.errors import UserError
 from fewer.serve.app import Application
 from fewer.serve.connection import Connection
 
-__all__ = ["address", "bind", "checked_host", "serve"]
+__all__ = ["address", "bind", "checked_host", "serve", "server_of"]
 
 _BACKLOG = 1024  # connections the kernel holds before they are accepted
 _GRACE = 30  # seconds that accepted requests may take when the server is told to stop
@@ -84,23 +86,29 @@ def serve(application: Application, listening: socket.socket, workers: int = 1) 
         raise UserError("a worker that ended by itself", "workers that stay", "see its last lines above")
 
 
-def _one(application: Application, listening: socket.socket, worker: int) -> None:
-    application.metrics.be(worker)
-    gc.collect()
-    gc.freeze()  # modules and models stay for good: looking through them again would stall requests
+def server_of(application: Application) -> uvicorn.Server:
+    """uvicorn around the application, with its limits on connections."""
     config = uvicorn.Config(
         application,
-        http=Connection,
-        log_level="warning",
+        http=partial(Connection, door=application.door),  # type: ignore[arg-type]
+        ws="none",
+        log_level="error",  # whom it warns of is counted and told by the door
         access_log=False,
         lifespan="on",
         proxy_headers=False,
         server_header=False,
         date_header=False,
-        timeout_keep_alive=15,
+        timeout_keep_alive=math.ceil(application.limits.idle_seconds),
         timeout_graceful_shutdown=_GRACE,
     )
-    server = uvicorn.Server(config)
+    return uvicorn.Server(config)
+
+
+def _one(application: Application, listening: socket.socket, worker: int) -> None:
+    application.metrics.be(worker)
+    gc.collect()
+    gc.freeze()  # modules and models stay for good: looking through them again would stall requests
+    server = server_of(application)
 
     def stop(number: int, _: Any) -> None:
         server.should_exit = True  # told before uvicorn listens to signals, or once more after it has stopped
