@@ -14,7 +14,7 @@ import numpy as np
 
 from fewer.core.errors import UserError
 from fewer.serve.bodies import fields_of, read_npz, write_npz
-from fewer.serve.limits import Limits, Refusal
+from fewer.serve.limits import Arrivals, Limits, Receive, Refusal
 from fewer.serve.metrics import Metrics
 from fewer.serve.models import Model
 from fewer.serve.queue import Queue, timed
@@ -24,7 +24,6 @@ from fewer.sparse.tensors import Array
 __all__ = ["NPZ", "Predictions", "Receive", "Scope", "Send"]
 
 Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 NPZ = ("application/x-npz", "application/octet-stream")
@@ -42,7 +41,7 @@ class Predictions:
             for service in services.values()
             for model in service.models.values()
         }
-        self._reading = 0  # bytes of requests being read
+        self._arrivals = Arrivals(limits.pending_bytes)
 
     async def answer(self, task: str, scope: Scope, receive: Receive, send: Send) -> None:
         """One request to its end; whatever goes wrong has a status and a reason."""
@@ -93,18 +92,12 @@ class Predictions:
         return 200, b"application/json", json.dumps(answer, allow_nan=False, separators=(",", ":")).encode()
 
     async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
-        """Read with the bytes it will take reserved, so that many large requests cannot exhaust the memory."""
+        """Read with what has arrived counted, so that many large requests cannot exhaust the memory."""
         length = headers.get(b"content-length")
-        claim = int(length) if length is not None and length.isdigit() else self.limits.body_bytes
-        if claim > self.limits.body_bytes:
-            raise Refusal(413, f"{claim} bytes; expected at most {self.limits.body_bytes}")
-        if self._reading and self._reading + claim > self.limits.pending_bytes:
-            raise Refusal(503, "too many large requests are being read; come back in a second")
-        self._reading += claim
-        try:
-            return await whole_body(receive, self.limits)
-        finally:
-            self._reading -= claim
+        if length is not None and length.isdigit() and int(length) > self.limits.body_bytes:
+            raise Refusal(413, f"{int(length)} bytes; expected at most {self.limits.body_bytes}")
+        with self._arrivals.counted(receive) as arriving:
+            return await whole_body(arriving, self.limits)
 
     def _queue(self, model: Model) -> Queue:
         queue = self._queues.get(model.name)
