@@ -128,7 +128,6 @@ class Application:
 
         @web.get("/metrics", summary="Counters in Prometheus' format", response_class=PlainTextResponse)
         async def metrics() -> Response:
-            self.predictions.note()
             return Response(self.metrics.text(), media_type="text/plain; version=0.0.4")
 
         @web.get("/openapi.json", include_in_schema=False)

@@ -10,16 +10,24 @@ import bisect
 import mmap
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-__all__ = ["Metrics"]
+__all__ = ["Metrics", "Tally"]
 
 AWAY = (400, 401, 408, 421, 431, 503)  # what is said before any task is asked
 STATUSES = (200, 400, 401, 404, 405, 408, 413, 415, 422, 500, 503, 504)
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0)
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+
+
+class Tally(Protocol):
+    """A model's batches and samples so far, which only grow, and its samples that wait."""
+
+    def __getitem__(self, index: int, /) -> float: ...
+
+    def __setitem__(self, index: int, value: float, /) -> None: ...
 
 
 class Metrics:
@@ -42,6 +50,8 @@ class Metrics:
         width = self._all.shape[1]
         self._own = memoryview(self._block).cast("d")[worker * width : (worker + 1) * width]
         self._starts = {task: self._place[("seconds", task, str(SECONDS[0]))] for task in self.tasks}
+        for model in self.models:
+            self.tally(model)[2] = 0.0  # what waited for the worker that had this row before is gone with it
 
     def request(self, task: str, status: int, seconds: float) -> None:
         """One answer."""
@@ -57,10 +67,11 @@ class Metrics:
         """One request, or what was to become one, that reached no task."""
         self._own[self._place[("away", str(status))]] += 1
 
-    def batches(self, model: str, batches: int, samples: int, waiting: int) -> None:
-        """Where a model's queue stands; the first two only grow."""
+    def tally(self, model: str) -> Tally:
+        """Where a model's queue writes how it stands, so that whichever worker is asked knows."""
         first = self._place[("batches", model)]
-        self._own[first], self._own[first + 1], self._own[first + 2] = batches, samples, waiting
+        own: Tally = self._own[first : first + 3]
+        return own
 
     def text(self) -> str:
         """The exposition, version 0.0.4."""

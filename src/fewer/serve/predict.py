@@ -102,7 +102,9 @@ class Predictions:
     def _queue(self, model: Model) -> Queue:
         queue = self._queues.get(model.name)
         if queue is None:
-            queue = self._queues[model.name] = Queue(model, self.limits, self._seconds[model.name])
+            queue = self._queues[model.name] = Queue(
+                model, self.limits, self._seconds[model.name], self.metrics.tally(model.name)
+            )
         return queue
 
     async def _predicted(self, model: Model, arrays: list[Array]) -> Array:
@@ -112,11 +114,6 @@ class Predictions:
             parts = [slice(first, first + most) for first in range(0, samples, most)]
             return np.concatenate([await queue.put([a[part] for a in arrays], len(arrays[0][part])) for part in parts])
         return await queue.put(arrays, samples)
-
-    def note(self) -> None:
-        """Bring the queues' figures into the metrics."""
-        for name, queue in self._queues.items():
-            self.metrics.batches(name, queue.batches, queue.predicted, queue.samples)
 
     def close(self) -> None:
         """Wait for what runs."""
