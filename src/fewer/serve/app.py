@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -58,8 +59,7 @@ class Application:
             return
         path = scope["path"]
         try:
-            if self._token is not None:
-                self._admit(path, scope)
+            self._admit(path, scope)
             task = self._paths.get(path)
             if task is not None:
                 await self.predictions.answer(task, scope, receive, send)
@@ -69,15 +69,25 @@ class Application:
         except Refusal as refusal:
             await refuse(refusal, send)
             return
-        await self.web(scope, receive, send)
+        await self.web(scope, receive, _relative(send))
 
     def _admit(self, path: str, scope: Scope) -> None:
+        try:
+            if self._token is not None:
+                self._check_token(path, dict(scope["headers"]).get(b"authorization", b""), self._token)
+        except Refusal as refusal:
+            asked = f"{scope['method']} {path[:80]!r}: {refusal.reason}"
+            self.door.sent_away(refusal.status, scope.get("client"), asked)
+            if path in self._paths:
+                self.metrics.request(self._paths[path], refusal.status, 0.0)
+            raise
+
+    def _check_token(self, path: str, given: bytes, token: str) -> None:
         page = path == "/" or path.lstrip("/") in self.services
         if path.startswith(_OPEN) or page:
             return
-        given = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
-        expected = f"Bearer {self._token}"
-        if not hmac.compare_digest(given.encode(), expected.encode()):
+        scheme, _, word = given.partition(b" ")
+        if scheme.lower() != b"bearer" or not hmac.compare_digest(word.strip(), token.encode()):
             reason = "no token, or a wrong one; send Authorization: Bearer TOKEN"
             raise Refusal(401, reason, (("www-authenticate", "Bearer"),))
 
@@ -151,6 +161,23 @@ class Application:
             return [{"task": task, "title": s.title, "page": s.page is not None} for task, s in self.services.items()]
 
         web.mount("/static", StaticFiles(directory=STATIC))
+
+
+def _relative(send: Send) -> Send:
+    """Redirects by path alone: what scheme and name the client used, only a proxy before this server knows."""
+
+    async def sent(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start" and 300 <= message["status"] < 400:
+            message["headers"] = [(n, _path(v) if n == b"location" else v) for n, v in message["headers"]]
+        await send(message)
+
+    return sent
+
+
+def _path(location: bytes) -> bytes:
+    parts = urlsplit(location)
+    query = b"?" + parts.query if parts.query else b""
+    return b"/" + parts.path.lstrip(b"/") + query  # two slashes would begin another server's name
 
 
 def _page(file: Path) -> Any:

@@ -68,7 +68,7 @@ class Predictions:
         if scope["method"] != "POST":
             raise Refusal(405, f"{scope['method']}; expected POST", (("allow", "POST"),))
         query = scope["query_string"]
-        model = service.model(parse_qs(query.decode("latin-1")).get("model", [None])[0] if query else None)
+        model = service.model(parse_qs(query.decode("latin-1"), True).get("model", [None])[0] if query else None)
         headers = dict(scope["headers"])
         kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower().decode("latin-1")
         if kind != "application/json" and kind not in NPZ:
