@@ -93,7 +93,7 @@ def test_a_body_that_never_comes_is_given_up_on() -> None:
         serving(["digits-dense"], "--seconds", "0.5") as server,
         socket.create_connection(("127.0.0.1", server.port)) as slow,
     ):
-        head = b"POST /v1/vision/predict HTTP/1.1\r\nhost: here\r\ncontent-type: application/json\r\n"
+        head = b"POST /v1/vision/predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
         slow.sendall(head + b"content-length: 100\r\n\r\n{")
         slow.settimeout(20)
         assert slow.recv(4096).startswith(b"HTTP/1.1 408")

@@ -14,6 +14,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at; any but loopback needs a token")
     parser.add_argument("--port", type=int, default=8080, help="0: a free one")
     parser.add_argument("--token", help="what clients must send as a bearer token; better set FEWER_TOKEN")
+    parser.add_argument(
+        "--host-name", action="append", default=[], metavar="NAME", help="a further name of this machine for browsers"
+    )
     parser.add_argument("--workers", type=int, default=1, help="processes that share the work")
     parser.add_argument("--seconds", type=float, default=10.0, help="longest wait for a request or its answer")
     parser.add_argument("--megabytes", type=float, default=8.0, help="largest request")
@@ -29,7 +32,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError(f"--workers {arguments.workers}", "at least 1")
     try:
         from fewer.serve.app import Application
-        from fewer.serve.start import address, bind, checked_host, serve
+        from fewer.serve.start import address, bind, checked_host, names_of, serve
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] == "fewer":
             raise
@@ -41,8 +44,9 @@ def run(arguments: argparse.Namespace) -> None:
         body_bytes=int(arguments.megabytes * (1 << 20)), seconds=arguments.seconds, queue_samples=arguments.queue
     )
     checked_host(arguments.host, token)
+    names = names_of(arguments.host, token, arguments.host_name)
     models = open_models(arguments.model)
-    application = Application(models, limits=limits, token=token, workers=arguments.workers)
+    application = Application(models, limits=limits, token=token, workers=arguments.workers, names=names)
     listening = bind(arguments.host, arguments.port)
     where = address(listening)
     if arguments.json:

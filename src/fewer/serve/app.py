@@ -18,7 +18,7 @@ from fastapi.staticfiles import StaticFiles
 from fewer import __version__
 from fewer.core.errors import UserError
 from fewer.serve.describe import REFUSALS, prediction_paths
-from fewer.serve.door import Door
+from fewer.serve.door import Door, checked_name
 from fewer.serve.limits import Gate, Limits, Refusal
 from fewer.serve.metrics import Metrics
 from fewer.serve.models import Model
@@ -41,9 +41,16 @@ class Application:
     """An ASGI application around the models; token and limits hold for everything in it."""
 
     def __init__(
-        self, models: Sequence[Model], *, limits: Limits | None = None, token: str | None = None, workers: int = 1
+        self,
+        models: Sequence[Model],
+        *,
+        limits: Limits | None = None,
+        token: str | None = None,
+        workers: int = 1,
+        names: frozenset[str] | None = None,
     ) -> None:
         self.limits, self._token = limits or Limits(), token
+        self._names = names  # that a Host header may have; None: any
         self.services: dict[str, Service] = services_of(models)
         self.metrics = Metrics(list(self.services), [model.name for model in models], workers)
         self.door = Door(self.limits, self.metrics)
@@ -73,6 +80,8 @@ class Application:
 
     def _admit(self, path: str, scope: Scope) -> None:
         try:
+            if self._names is not None:
+                checked_name(scope["headers"], self._names)
             if self._token is not None:
                 self._check_token(path, dict(scope["headers"]).get(b"authorization", b""), self._token)
         except Refusal as refusal:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
+from collections.abc import Iterable
 from typing import Protocol
 
-from fewer.serve.limits import Limits
+from fewer.serve.limits import Limits, Refusal
 from fewer.serve.metrics import Metrics
 
-__all__ = ["Door"]
+__all__ = ["LOCAL", "NAME", "Door", "checked_name"]
 
+LOCAL = ("localhost", "127.0.0.1", "[::1]")  # the names under which a browser on this machine finds it
+NAME = re.compile(r"\[[0-9a-fA-F:.]+\]|[\w.-]+")  # or an address
+_PORT = re.compile(r":\d*$")
 _log = logging.getLogger("fewer.serve")
 
 
@@ -48,3 +53,11 @@ class Door:
         del self.waiting[oldest]
         oldest.leave()
         return True
+
+
+def checked_name(headers: Iterable[tuple[bytes, bytes]], names: frozenset[str]) -> None:
+    """Refuse a Host that is none of these: a page from elsewhere may have had its own name point here."""
+    given = [value.decode("latin-1").strip().lower() for name, value in headers if name == b"host"]
+    if len(given) != 1 or _PORT.sub("", given[0]) not in names:
+        told = repr(", ".join(given)[:80]) if given else "none"
+        raise Refusal(421, f"Host {told}; expected {', '.join(sorted(names))} (--host-name adds one)")

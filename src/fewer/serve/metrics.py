@@ -17,7 +17,7 @@ import numpy as np
 __all__ = ["Metrics", "Tally"]
 
 AWAY = (400, 401, 408, 421, 431, 503)  # what is said before any task is asked
-STATUSES = (200, 400, 401, 404, 405, 408, 413, 415, 422, 500, 503, 504)
+STATUSES = (200, 400, 401, 404, 405, 408, 413, 415, 421, 422, 500, 503, 504)
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0)
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 

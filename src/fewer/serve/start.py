@@ -6,6 +6,7 @@ import gc
 import ipaddress
 import math
 import socket
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -14,9 +15,10 @@ import uvicorn
 from fewer.core.errors import UserError
 from fewer.serve.app import Application
 from fewer.serve.connection import Connection
+from fewer.serve.door import LOCAL, NAME
 from fewer.serve.workers import Alive, Workers, obey
 
-__all__ = ["address", "bind", "checked_host", "serve", "server_of"]
+__all__ = ["address", "bind", "checked_host", "names_of", "serve", "server_of"]
 
 _BACKLOG = 1024  # connections the kernel holds before they are accepted
 _GRACE = 30  # seconds that accepted requests may take when the server is told to stop
@@ -31,6 +33,17 @@ def checked_host(host: str, token: str | None) -> None:
     if not local and not token:
         cure = "set FEWER_TOKEN or --token"
         raise UserError(f"--host {host} without a token", "a token where others can connect", cure)
+
+
+def names_of(host: str, token: str | None, further: Sequence[str]) -> frozenset[str] | None:
+    """What a Host header may name; any, where a token guards: a page from elsewhere does not know it."""
+    for name in further:
+        if not NAME.fullmatch(name):
+            cure = "leave out the scheme and the port"
+            raise UserError(f"--host-name {name!r}", "a name such as models.example.org", cure)
+    if token:
+        return None
+    return frozenset({*LOCAL, f"[{host}]" if ":" in host else host, *(name.lower() for name in further)})
 
 
 def bind(host: str, port: int) -> socket.socket:
