@@ -86,9 +86,15 @@ def test_headers_within_the_limit_and_many_requests_of_one_connection_are_answer
 
 
 def test_a_body_of_many_chunks_is_no_header(patient: int) -> None:
-    body = b"4\r\n    \r\n" * (10 * KB) + b"0\r\n\r\n"  # 90 kB around 40
+    body = b"4\r\n    \r\n" * (3 * KB) + b"0\r\n\r\n"  # 27 kB around 12
     answer = said(patient, request("/v1/vision/predict", *POST, "transfer-encoding: chunked", method="POST") + body)
     assert answer.startswith(b"HTTP/1.1 400") and b"no JSON" in answer
+
+
+def test_a_body_a_byte_at_a_time_is_refused(patient: int) -> None:
+    body = b"1\r\n \r\n" * (8 * KB)
+    answer = said(patient, request("/v1/vision/predict", *POST, "transfer-encoding: chunked", method="POST") + body)
+    assert answer.startswith(b"HTTP/1.1 400") and answer.endswith(b'"more than 4096 chunks of less than 64 bytes"}')
 
 
 def test_a_request_that_is_answered_early_may_finish_and_be_followed_by_another(patient: int) -> None:

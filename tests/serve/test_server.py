@@ -142,6 +142,8 @@ start.serve(Application(open_models(["cellfree-80"])), start.bind("127.0.0.1", 0
         (["--host", "0.0.0.0"], "token"),
         (["--workers", "0"], "at least 1"),
         (["--queue", "0"], "more than 0"),
+        (["--connections", "0"], "more than 0"),
+        (["--idle-seconds", "nan"], "more than 0"),
         (["digits-9438"], "did you mean"),
         (["--port", "99999"], "--port"),
         ([__file__], "pack"),

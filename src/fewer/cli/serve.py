@@ -21,6 +21,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, default=10.0, help="longest wait for a request or its answer")
     parser.add_argument("--megabytes", type=float, default=8.0, help="largest request")
     parser.add_argument("--queue", type=int, default=4096, help="samples that may wait for a model; beyond: 503")
+    parser.add_argument("--connections", type=int, default=512, help="open connections of a worker")
+    parser.add_argument("--header-seconds", type=float, default=5.0, help="longest wait for a request's headers")
+    parser.add_argument("--idle-seconds", type=float, default=15.0, help="longest wait for a next request")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -41,7 +44,12 @@ def run(arguments: argparse.Namespace) -> None:
     from fewer.serve.models import open_models
 
     limits = Limits(
-        body_bytes=int(arguments.megabytes * (1 << 20)), seconds=arguments.seconds, queue_samples=arguments.queue
+        body_bytes=int(arguments.megabytes * (1 << 20)),
+        seconds=arguments.seconds,
+        queue_samples=arguments.queue,
+        connections=arguments.connections,
+        header_seconds=arguments.header_seconds,
+        idle_seconds=arguments.idle_seconds,
     )
     checked_host(arguments.host, token)
     names = names_of(arguments.host, token, arguments.host_name)

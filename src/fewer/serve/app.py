@@ -135,26 +135,27 @@ class Application:
         return web
 
     def _add_routes(self, web: FastAPI) -> None:
-        described: dict[str, Any] = {}
+        # written once: a client who asks for them again and again is to cost little
+        listed, described = _json(self._listed), []
 
         @web.get("/healthz", summary="Whether the server answers")
         async def health() -> dict[str, str]:
             return {"status": "ok"}
 
-        @web.get("/v1/models", summary="What is served", responses=REFUSALS)
-        async def models() -> list[dict[str, Any]]:
-            return self._listed
+        @web.get("/v1/models", summary="What is served", response_model=list[dict[str, Any]], responses=REFUSALS)
+        async def models() -> Response:
+            return Response(listed, media_type="application/json")
 
         @web.get("/metrics", summary="Counters in Prometheus' format", response_class=PlainTextResponse)
         async def metrics() -> Response:
             return Response(self.metrics.text(), media_type="text/plain; version=0.0.4")
 
         @web.get("/openapi.json", include_in_schema=False)
-        async def openapi() -> dict[str, Any]:
+        async def openapi() -> Response:
             if not described:
-                described.update(web.openapi())
-                described["paths"] = {**prediction_paths(self.services), **described["paths"]}
-            return described
+                found = web.openapi()
+                described.append(_json({**found, "paths": {**prediction_paths(self.services), **found["paths"]}}))
+            return Response(described[0], media_type="application/json")
 
     def _add_pages(self, web: FastAPI) -> None:
         @web.get("/", include_in_schema=False)
@@ -170,6 +171,10 @@ class Application:
             return [{"task": task, "title": s.title, "page": s.page is not None} for task, s in self.services.items()]
 
         web.mount("/static", StaticFiles(directory=STATIC))
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
 
 
 def _relative(send: Send) -> Send:

@@ -21,6 +21,7 @@ from fewer.serve.door import Door
 __all__ = ["Connection", "Together"]
 
 _MOST = 1 << 16  # bytes that are held back; more goes out at once, so that the transport can say when it is full
+_SMALL, _CHUNKS = 64, 4096  # bytes of a chunk that is mostly trouble, and how many such a body may have
 _AHEAD = 16  # requests that a client may send before the first is answered
 
 
@@ -80,6 +81,7 @@ class Connection(HttpToolsProtocol):
         self._until = math.inf  # when the next request's headers have to be here
         self._heading = False  # a request has begun, and its headers have not ended
         self._aside = 0  # bytes since the last one of a body: headers, trailers, what surrounds chunks
+        self._chunks = 0  # small ones of a body
         self._unwanted = 0  # bytes of a body that came after its answer
         self._taken, self._taken_by = 0, math.inf  # bytes of answers that have left, and until when more have to
         self._fault: tuple[int, str] | None = None
@@ -113,7 +115,7 @@ class Connection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._heading, self._unwanted = True, 0
+        self._heading, self._chunks, self._unwanted = True, 0, 0
         if self in self._door.waiting:  # no earlier request is being answered
             del self._door.waiting[self]
             self._door.waiting[self] = None  # the last to be asked to leave
@@ -134,6 +136,9 @@ class Connection(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         self._aside = 0
+        self._chunks += len(body) < _SMALL
+        if self._chunks > _CHUNKS:
+            self._fail(400, f"more than {_CHUNKS} chunks of less than {_SMALL} bytes")
         super().on_body(body)
         if self.cycle.response_complete:
             self._unwanted += len(body)
