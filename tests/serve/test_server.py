@@ -130,7 +130,8 @@ def told_before(self, **options):
     run(self, **options)
 
 uvicorn.Server.run = told_before
-start.serve(Application(open_models(["cellfree-80"])), start.bind("127.0.0.1", 0), workers={workers})
+application = Application(open_models(["cellfree-80"]), workers={workers})
+start.serve(application, start.bind("127.0.0.1", 0), workers={workers})
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")

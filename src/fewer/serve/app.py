@@ -136,7 +136,8 @@ class Application:
 
     def _add_routes(self, web: FastAPI) -> None:
         # written once: a client who asks for them again and again is to cost little
-        listed, described = _json(self._listed), []
+        listed = _json(self._listed)
+        described: list[bytes] = []
 
         @web.get("/healthz", summary="Whether the server answers")
         async def health() -> dict[str, str]:
