@@ -46,22 +46,24 @@ class Predictions:
     async def answer(self, task: str, scope: Scope, receive: Receive, send: Send) -> None:
         """One request to its end; whatever goes wrong has a status and a reason."""
         start = time.perf_counter()
+        refusal: Refusal | None = None
         try:
             status, kind, body = await self._answer(task, scope, receive)
-            headers: list[tuple[bytes, bytes]] = [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
-            await send({"type": "http.response.start", "status": status, "headers": headers})
-            await send({"type": "http.response.body", "body": body})
-        except Refusal as refusal:
-            status = refusal.status
-            await refuse(refusal, send)
+        except Refusal as error:
+            refusal = error
         except UserError as error:
-            status = 422
-            await refuse(Refusal(422, str(error)), send)
+            refusal = Refusal(422, str(error))
         except Exception:
-            status = 500
             _log.exception("predict %s", task)
-            await refuse(Refusal(500, "the server failed; its log says why"), send)
-        self.metrics.request(task, status, time.perf_counter() - start)
+            refusal = Refusal(500, "the server failed; its log says why")
+        # before it leaves: whoever has an answer finds it counted, whichever worker is asked
+        self.metrics.request(task, refusal.status if refusal else status, time.perf_counter() - start)
+        if refusal:
+            await refuse(refusal, send)
+            return
+        headers: list[tuple[bytes, bytes]] = [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
     async def _answer(self, task: str, scope: Scope, receive: Receive) -> tuple[int, bytes, bytes]:
         service = self.services[task]
