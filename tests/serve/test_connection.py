@@ -70,7 +70,7 @@ def test_what_is_held_leaves_before_the_end_and_nothing_after_it() -> None:
 
 def test_a_server_answers_with_head_and_body_in_one_packet(server: serving) -> None:
     body = b'{"master": 21, "rsrp_db": [-113.8, -131.9, -124.9]}'
-    head = b"POST /v1/cellfree/predict HTTP/1.1\r\nhost: here\r\ncontent-type: application/json\r\n"
+    head = b"POST /v1/cellfree/predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
 
     class Reader(asyncio.Protocol):
         pieces: list[bytes] = []

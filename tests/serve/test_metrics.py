@@ -50,13 +50,29 @@ def test_workers_count_into_one_sum() -> None:
             metrics.be(worker)
             for _ in range(worker):
                 metrics.request("vision", 200, 0.001)
-            metrics.batches("a", worker, 10 * worker, 0)
+            tally = metrics.tally("a")
+            tally[0], tally[1], tally[2] = worker, 10 * worker, 5
             os._exit(0)
         os.waitpid(child, 0)
     metrics.request("vision", 200, 0.001)
     found = parsed(metrics.text())
     assert found[("fewer_requests_total", 'task="vision",status="200"')] == 4
     assert found[("fewer_samples_total", 'model="a"')] == 30
+    assert found[("fewer_waiting_samples", 'model="a"')] == 10
+
+
+def test_a_worker_that_is_started_anew_goes_on_counting_but_nothing_waits_for_it() -> None:
+    metrics = Metrics(["vision"], ["a"], workers=2)
+    for worker in (0, 1, 1):
+        metrics.be(worker)
+        metrics.request("vision", 200, 0.001)
+        tally = metrics.tally("a")
+        tally[1] += 10
+        tally[2] = 5
+    found = parsed(metrics.text())
+    assert found[("fewer_requests_total", 'task="vision",status="200"')] == 3
+    assert found[("fewer_samples_total", 'model="a"')] == 30
+    assert found[("fewer_waiting_samples", 'model="a"')] == 10
 
 
 def test_requests_are_counted_by_task_and_status(client: TestClient) -> None:

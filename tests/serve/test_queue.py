@@ -57,7 +57,7 @@ def test_what_arrives_together_is_predicted_together(seconds: float) -> None:
         arrays = waiting.put([np.arange(10, 13, dtype=np.float32)], SOON)
         assert [await row for row in rows] == [0, 2, 4, 6, 8]
         assert (await arrays).tolist() == [20, 22, 24]
-        assert model.sizes == [8] and waiting.samples == 0 and waiting.predicted == 8
+        assert model.sizes == [8] and waiting.samples == 0 and waiting.tally[1] == 8
 
     run(scenario)
 

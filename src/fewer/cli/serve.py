@@ -16,11 +16,17 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at; any but loopback needs a token")
     parser.add_argument("--port", type=int, default=8080, help="0: a free one")
     parser.add_argument("--token", help="what clients must send as a bearer token; better set FEWER_TOKEN")
+    parser.add_argument(
+        "--host-name", action="append", default=[], metavar="NAME", help="a further name of this machine for browsers"
+    )
     parser.add_argument("--workers", type=int, default=1, help="processes that share the work")
     parser.add_argument("--seconds", type=float, default=10.0, help="longest wait for a request or its answer")
     parser.add_argument("--megabytes", type=float, default=8.0, help="largest request")
     parser.add_argument("--samples", type=int, default=8192, help="samples in one request; beyond: 413")
     parser.add_argument("--queue", type=int, default=4096, help="samples that may wait for a model; beyond: 503")
+    parser.add_argument("--connections", type=int, default=512, help="open connections of a worker")
+    parser.add_argument("--header-seconds", type=float, default=5.0, help="longest wait for a request's headers")
+    parser.add_argument("--idle-seconds", type=float, default=15.0, help="longest wait for a next request")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -32,7 +38,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError(f"--workers {arguments.workers}", "at least 1")
     try:
         from fewer.serve.app import Application
-        from fewer.serve.start import address, bind, checked_host, serve
+        from fewer.serve.start import address, bind, checked_host, names_of, serve
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] == "fewer":
             raise
@@ -45,10 +51,14 @@ def run(arguments: argparse.Namespace) -> None:
         seconds=arguments.seconds,
         request_samples=arguments.samples,
         queue_samples=arguments.queue,
+        connections=arguments.connections,
+        header_seconds=arguments.header_seconds,
+        idle_seconds=arguments.idle_seconds,
     )
     checked_host(arguments.host, token)
+    names = names_of(arguments.host, token, arguments.host_name)
     models = open_models(arguments.model, allowance=allowance(arguments))
-    application = Application(models, limits=limits, token=token, workers=arguments.workers)
+    application = Application(models, limits=limits, token=token, workers=arguments.workers, names=names)
     listening = bind(arguments.host, arguments.port)
     where = address(listening)
     if arguments.json:

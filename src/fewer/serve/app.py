@@ -5,10 +5,11 @@ from __future__ import annotations
 import hmac
 import json
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -18,6 +19,7 @@ from fastapi.staticfiles import StaticFiles
 from fewer import __version__
 from fewer.core.errors import UserError
 from fewer.serve.describe import REFUSALS, prediction_paths
+from fewer.serve.door import Door, checked_name
 from fewer.serve.fields import Deadline
 from fewer.serve.limits import Gate, Limits, Refusal
 from fewer.serve.metrics import Metrics
@@ -42,11 +44,19 @@ class Application:
     """An ASGI application around the models; token and limits hold for everything in it."""
 
     def __init__(
-        self, models: Sequence[Model], *, limits: Limits | None = None, token: str | None = None, workers: int = 1
+        self,
+        models: Sequence[Model],
+        *,
+        limits: Limits | None = None,
+        token: str | None = None,
+        workers: int = 1,
+        names: frozenset[str] | None = None,
     ) -> None:
         self.limits, self._token = limits or Limits(), token
+        self._names = names  # that a Host header may have; None: any
         self.services: dict[str, Service] = services_of(models)
         self.metrics = Metrics(list(self.services), [model.name for model in models], workers)
+        self.door = Door(self.limits, self.metrics)
         self.predictions = Predictions(self.services, self.limits, self.metrics)
         self._listed = [self.services[model.task].described(model) for model in models]
         self._paths = {f"/v1/{task}/predict": task for task in self.services}
@@ -59,8 +69,7 @@ class Application:
             return
         path = scope["path"]
         try:
-            if self._token is not None:
-                self._admit(path, scope)
+            self._admit(path, scope)
             task = self._paths.get(path)
             if task is not None:
                 await self.predictions.answer(task, scope, receive, send)
@@ -70,15 +79,27 @@ class Application:
         except Refusal as refusal:
             await refuse(refusal, send)
             return
-        await self.web(scope, receive, send)
+        await self.web(scope, receive, _relative(send))
 
     def _admit(self, path: str, scope: Scope) -> None:
+        try:
+            if self._names is not None:
+                checked_name(scope["headers"], self._names)
+            if self._token is not None:
+                self._check_token(path, dict(scope["headers"]).get(b"authorization", b""), self._token)
+        except Refusal as refusal:
+            asked = f"{scope['method']} {path[:80]!r}: {refusal.reason}"
+            self.door.sent_away(refusal.status, scope.get("client"), asked)
+            if path in self._paths:
+                self.metrics.request(self._paths[path], refusal.status, 0.0)
+            raise
+
+    def _check_token(self, path: str, given: bytes, token: str) -> None:
         page = path == "/" or path.lstrip("/") in self.services
         if path.startswith(_OPEN) or page:
             return
-        given = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
-        expected = f"Bearer {self._token}"
-        if not hmac.compare_digest(given.encode(), expected.encode()):
+        scheme, _, word = given.partition(b" ")
+        if scheme.lower() != b"bearer" or not hmac.compare_digest(word.strip(), token.encode()):
             reason = "no token, or a wrong one; send Authorization: Bearer TOKEN"
             raise Refusal(401, reason, (("www-authenticate", "Bearer"),))
 
@@ -121,27 +142,28 @@ class Application:
         return web
 
     def _add_routes(self, web: FastAPI) -> None:
-        described: dict[str, Any] = {}
+        # written once: a client who asks for them again and again is to cost little
+        listed = _json(self._listed)
+        described: list[bytes] = []
 
         @web.get("/healthz", summary="Whether the server answers")
         async def health() -> dict[str, str]:
             return {"status": "ok"}
 
-        @web.get("/v1/models", summary="What is served", responses=REFUSALS)
-        async def models() -> list[dict[str, Any]]:
-            return self._listed
+        @web.get("/v1/models", summary="What is served", response_model=list[dict[str, Any]], responses=REFUSALS)
+        async def models() -> Response:
+            return Response(listed, media_type="application/json")
 
         @web.get("/metrics", summary="Counters in Prometheus' format", response_class=PlainTextResponse)
         async def metrics() -> Response:
-            self.predictions.note()
             return Response(self.metrics.text(), media_type="text/plain; version=0.0.4")
 
         @web.get("/openapi.json", include_in_schema=False)
-        async def openapi() -> dict[str, Any]:
+        async def openapi() -> Response:
             if not described:
-                described.update(web.openapi())
-                described["paths"] = {**prediction_paths(self.services), **described["paths"]}
-            return described
+                found = web.openapi()
+                described.append(_json({**found, "paths": {**prediction_paths(self.services), **found["paths"]}}))
+            return Response(described[0], media_type="application/json")
 
     def _add_pages(self, web: FastAPI) -> None:
         @web.get("/", include_in_schema=False)
@@ -157,6 +179,27 @@ class Application:
             return [{"task": task, "title": s.title, "page": s.page is not None} for task, s in self.services.items()]
 
         web.mount("/static", StaticFiles(directory=STATIC))
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _relative(send: Send) -> Send:
+    """Redirects by path alone: what scheme and name the client used, only a proxy before this server knows."""
+
+    async def sent(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start" and 300 <= message["status"] < 400:
+            message["headers"] = [(n, _path(v) if n == b"location" else v) for n, v in message["headers"]]
+        await send(message)
+
+    return sent
+
+
+def _path(location: bytes) -> bytes:
+    parts = urlsplit(location)
+    query = b"?" + parts.query if parts.query else b""
+    return b"/" + parts.path.lstrip(b"/") + query  # two slashes would begin another server's name
 
 
 def _page(file: Path) -> Any:

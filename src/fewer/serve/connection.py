@@ -1,15 +1,28 @@
-"""One packet an answer: uvicorn writes head and body apart, and each write wakes the client and costs a system call."""
+"""A connection: answers leave in one packet, and what a client sends, how slowly, and how many they are, is bounded.
+
+uvicorn writes head and body apart, and each write wakes the client and costs a system call. It also reads headers
+without end, and stops waiting for a client only between two requests; both would cost whoever has no token nothing.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import http
+import json
+import math
 from typing import Any
 
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from fewer.serve.door import Door
 
 __all__ = ["Connection", "Together"]
 
 _MOST = 1 << 16  # bytes that are held back; more goes out at once, so that the transport can say when it is full
+_SMALL, _CHUNKS = 64, 4096  # bytes of a chunk that is mostly trouble, and how many such a body may have
+_AHEAD = 16  # requests that a client may send before the first is answered
 
 
 class Together:
@@ -19,6 +32,7 @@ class Together:
         self._transport, self._loop = transport, loop
         self._held: list[bytes] = []
         self._bytes = 0
+        self.written = 0  # bytes handed to the transport so far
 
     def write(self, data: bytes) -> None:
         """Hold it, or with what is held already send it."""
@@ -36,6 +50,7 @@ class Together:
         self._held, self._bytes = [], 0
         if not self._transport.is_closing():
             self._transport.write(whole)
+            self.written += len(whole)
 
     def close(self) -> None:
         """After what is held; the transport itself sends what it has before it ends."""
@@ -46,8 +61,136 @@ class Together:
         return getattr(self._transport, name)
 
 
-class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """uvicorn's own, on such a transport."""
+class Connection(HttpToolsProtocol):
+    """uvicorn's own, on such a transport, within the door's limits."""
+
+    transport: Any  # Together
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        door: Door,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._door, self._limits = door, door.limits
+        self._pace = min(4.0, door.limits.header_seconds, door.limits.idle_seconds, door.limits.seconds) / 4
+        self._until = math.inf  # when the next request's headers have to be here
+        self._heading = False  # a request has begun, and its headers have not ended
+        self._aside = 0  # bytes since the last one of a body: headers, trailers, what surrounds chunks
+        self._chunks = 0  # small ones of a body
+        self._unwanted = 0  # bytes of a body that came after its answer
+        self._taken, self._taken_by = 0, math.inf  # bytes of answers that have left, and until when more have to
+        self._fault: tuple[int, str] | None = None
 
     def connection_made(self, transport: Any) -> None:
-        super().connection_made(Together(transport, self.loop))
+        super().connection_made(Together(transport, self.loop))  # type: ignore[arg-type]
+        self._timer = self.loop.call_later(self._pace, self._look)
+        self._wait()
+        if len(self.connections) > self._limits.connections and not self._door.made_room(self):
+            self._refuse(503, "too many connections; come back in a second")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._timer.cancel()
+        self._door.waiting.pop(self, None)
+        super().connection_lost(exc)
+
+    def leave(self) -> None:
+        """Make room for another."""
+        self.transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        most = self._limits.header_bytes
+        for first in range(0, len(data), most):
+            if self.transport.is_closing():
+                return
+            part = data[first : first + most]
+            self._aside += len(part)
+            super().data_received(part)
+            if self._aside > most:
+                self._refuse(431, f"more than {most} bytes of headers")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._heading, self._chunks, self._unwanted = True, 0, 0
+        if self in self._door.waiting:  # no earlier request is being answered
+            del self._door.waiting[self]
+            self._door.waiting[self] = None  # the last to be asked to leave
+            self._until = self.loop.time() + self._limits.header_seconds
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        super().on_header(name, value)
+        if len(self.headers) > self._limits.headers:
+            self._fail(431, f"more than {self._limits.headers} headers")
+
+    def on_headers_complete(self) -> None:
+        if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > self._limits.header_bytes:
+            self._fail(431, f"more than {self._limits.header_bytes} bytes of headers")
+        if len(self.pipeline) >= _AHEAD:
+            self._fail(503, f"more than {_AHEAD} requests that wait for an earlier one's answer")
+        super().on_headers_complete()
+        self._heading, self._until = False, math.inf
+
+    def on_body(self, body: bytes) -> None:
+        self._aside = 0
+        self._chunks += len(body) < _SMALL
+        if self._chunks > _CHUNKS:
+            self._fail(400, f"more than {_CHUNKS} chunks of less than {_SMALL} bytes")
+        super().on_body(body)
+        if self.cycle.response_complete:
+            self._unwanted += len(body)
+            if self._unwanted > self._limits.body_bytes:
+                self.transport.close()
+
+    def on_message_complete(self) -> None:
+        self._aside = 0
+        super().on_message_complete()
+        if not self.cycle.response_complete:
+            self._door.waiting.pop(self, None)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.cycle.response_complete:
+            self._wait()
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(*(self._fault or (400, "bytes that are no HTTP request")))
+
+    def _wait(self) -> None:
+        """From now on the client has to send something."""
+        self._until = self.loop.time() + self._limits.idle_seconds
+        self._door.waiting[self] = None
+
+    def _look(self) -> None:
+        """Give up on a client who sends or takes nothing; one look now and then is cheaper than a timer a request."""
+        now = self.loop.time()
+        self._timer = self.loop.call_later(self._pace, self._look)
+        unsent = self.transport.get_write_buffer_size()
+        taken = self.transport.written - unsent
+        if not unsent or taken >= self._taken + _MOST:
+            self._taken, self._taken_by = taken, now + self._limits.seconds
+        elif now >= self._taken_by:
+            self.transport.abort()
+        if now >= self._until and not self.transport.is_closing():
+            if self._heading:
+                self._refuse(408, f"headers that do not end within {self._limits.header_seconds:g} s")
+            self.transport.close()
+
+    def _fail(self, status: int, reason: str) -> None:
+        """Out of a callback of the parser, which then asks for a 400."""
+        self._fault = (status, reason)
+        raise ValueError(reason)
+
+    def _refuse(self, status: int, reason: str) -> None:
+        if self.transport.is_closing():
+            return
+        self._door.sent_away(status, self.client, reason)
+        body = json.dumps({"detail": reason}).encode()
+        lines = [f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}", "content-type: application/json"]
+        lines += [f"content-length: {len(body)}", "connection: close", *["retry-after: 1"] * (status == 503)]
+        if self.cycle is None or not self.cycle.response_started or self.cycle.response_complete:
+            self.transport.write("\r\n".join([*lines, "", ""]).encode() + body)
+        self.transport.close()

@@ -18,6 +18,7 @@ _REFUSED = {
     408: "a body that came too slowly",
     413: "more bytes or more samples than allowed",
     415: "neither JSON nor npz",
+    421: "a name of another machine in Host",
     422: "numbers of a wrong shape, type or range",
     503: "a full queue; come back after the seconds in Retry-After",
     504: "no answer in time",

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from fewer.core.errors import UserError
 
-__all__ = ["Gate", "Limits", "Refusal"]
+__all__ = ["Arrivals", "Gate", "Limits", "Receive", "Refusal"]
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+_SMALL = 1 << 16  # bytes of a body that always have room: the number of connections bounds them
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,12 @@ class Limits:
     batch_samples: int = field(default=256, metadata={"help": "samples predicted at once", "unit": "samples"})
     queue_bytes: int = field(default=256 << 20, metadata={"help": "inputs that may wait for a model", "unit": "bytes"})
     batch_bytes: int = field(default=16 << 20, metadata={"help": "inputs predicted at once", "unit": "bytes"})
-    pending_bytes: int = field(default=64 << 20, metadata={"help": "requests being read, in all", "unit": "bytes"})
+    pending_bytes: int = field(default=32 << 20, metadata={"help": "requests being read, in all", "unit": "bytes"})
+    header_bytes: int = field(default=16 << 10, metadata={"help": "headers of a request", "unit": "bytes"})
+    headers: int = field(default=100, metadata={"help": "headers of a request", "unit": "headers"})
+    header_seconds: float = field(default=5.0, metadata={"help": "longest wait for a request's headers", "unit": "s"})
+    idle_seconds: float = field(default=15.0, metadata={"help": "longest wait for a next request", "unit": "s"})
+    connections: int = field(default=512, metadata={"help": "open connections of a worker", "unit": "connections"})
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -39,6 +48,32 @@ class Refusal(Exception):
         self.status, self.reason = status, reason
         # whoever is told to come later is told when
         self.headers = (*headers, ("retry-after", "1")) if status == 503 else headers
+
+
+class Arrivals:
+    """Bytes of all bodies being read. They count as they arrive: a length that is only claimed takes no memory."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._held = most, 0
+
+    @contextmanager
+    def counted(self, receive: Receive) -> Iterator[Receive]:
+        """What receives one body; it is let go of at the end."""
+        own = 0
+
+        async def arriving() -> MutableMapping[str, Any]:
+            nonlocal own
+            message = await receive()
+            size = len(message.get("body", b""))
+            if own + size > _SMALL and self._held + size > self._most:
+                raise Refusal(503, "too many large requests are being read; come back in a second")
+            own, self._held = own + size, self._held + size
+            return message
+
+        try:
+            yield arriving
+        finally:
+            self._held -= own
 
 
 class Gate:

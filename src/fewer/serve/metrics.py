@@ -10,15 +10,24 @@ import bisect
 import mmap
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-__all__ = ["Metrics"]
+__all__ = ["Metrics", "Tally"]
 
-STATUSES = (200, 400, 401, 404, 405, 408, 413, 415, 422, 500, 503, 504)
+AWAY = (400, 401, 408, 421, 431, 503)  # what is said before any task is asked
+STATUSES = (200, 400, 401, 404, 405, 408, 413, 415, 421, 422, 500, 503, 504)
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0)
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+
+
+class Tally(Protocol):
+    """A model's batches and samples so far, which only grow, and its samples that wait."""
+
+    def __getitem__(self, index: int, /) -> float: ...
+
+    def __setitem__(self, index: int, value: float, /) -> None: ...
 
 
 class Metrics:
@@ -29,6 +38,7 @@ class Metrics:
         series: list[tuple[str, ...]] = [("requests", task, str(s)) for task in tasks for s in STATUSES]
         series += [("seconds", task, str(edge)) for task in tasks for edge in (*SECONDS, "+Inf", "sum")]
         series += [(kind, model) for model in models for kind in ("batches", "samples", "waiting")]
+        series += [("away", str(s)) for s in AWAY]
         self._place = {key: index for index, key in enumerate(series)}
         self._block = mmap.mmap(-1, 8 * max(len(series), 1) * workers)  # zeros; a fork shares it
         self._all = np.frombuffer(self._block, dtype=np.float64).reshape(workers, -1)
@@ -40,6 +50,8 @@ class Metrics:
         width = self._all.shape[1]
         self._own = memoryview(self._block).cast("d")[worker * width : (worker + 1) * width]
         self._starts = {task: self._place[("seconds", task, str(SECONDS[0]))] for task in self.tasks}
+        for model in self.models:
+            self.tally(model)[2] = 0.0  # what waited for the worker that had this row before is gone with it
 
     def request(self, task: str, status: int, seconds: float) -> None:
         """One answer."""
@@ -51,10 +63,15 @@ class Metrics:
         own[start + bisect.bisect_left(SECONDS, seconds)] += 1
         own[start + len(SECONDS) + 1] += seconds
 
-    def batches(self, model: str, batches: int, samples: int, waiting: int) -> None:
-        """Where a model's queue stands; the first two only grow."""
+    def sent_away(self, status: int) -> None:
+        """One request, or what was to become one, that reached no task."""
+        self._own[self._place[("away", str(status))]] += 1
+
+    def tally(self, model: str) -> Tally:
+        """Where a model's queue writes how it stands, so that whichever worker is asked knows."""
         first = self._place[("batches", model)]
-        self._own[first], self._own[first + 1], self._own[first + 2] = batches, samples, waiting
+        own: Tally = self._own[first : first + 3]
+        return own
 
     def text(self) -> str:
         """The exposition, version 0.0.4."""
@@ -65,6 +82,8 @@ class Metrics:
             for key, value in total.items()
             if key[0] == "requests" and (value or key[2] == "200")
         ]
+        lines += _head("fewer_sent_away_total", "counter", "Sent away before any task was asked, by status.")
+        lines += [f'fewer_sent_away_total{{status="{s}"}} {total[("away", str(s))]:.0f}' for s in AWAY]
         lines += _head("fewer_request_seconds", "histogram", "From the request's head to its answer.")
         for task in self.tasks:
             lines += self._histogram(task, total)

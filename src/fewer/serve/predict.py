@@ -17,7 +17,7 @@ import numpy as np
 from fewer.core.errors import UserError
 from fewer.serve.bodies import write_npz
 from fewer.serve.fields import NPZ, Deadline
-from fewer.serve.limits import Limits, Refusal
+from fewer.serve.limits import Arrivals, Limits, Receive, Refusal
 from fewer.serve.metrics import Metrics
 from fewer.serve.models import Model
 from fewer.serve.nested import fields_of
@@ -29,7 +29,6 @@ from fewer.sparse.tensors import Array
 __all__ = ["Predictions", "Receive", "Scope", "Send"]
 
 Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 T = TypeVar("T")
@@ -49,36 +48,38 @@ class Predictions:
             for service in services.values()
             for model in service.models.values()
         }
-        self._reading = 0  # bytes of requests being read
+        self._arrivals = Arrivals(limits.pending_bytes)
         self._unread = 0  # bytes of requests that wait to be understood
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="aside")
 
     async def answer(self, task: str, scope: Scope, receive: Receive, send: Send) -> None:
         """One request to its end; whatever goes wrong has a status and a reason."""
         start = time.perf_counter()
+        refusal: Refusal | None = None
         try:
             status, kind, body = await self._answer(task, scope, receive)
-            headers: list[tuple[bytes, bytes]] = [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
-            await send({"type": "http.response.start", "status": status, "headers": headers})
-            await send({"type": "http.response.body", "body": body})
-        except Refusal as refusal:
-            status = refusal.status
-            await refuse(refusal, send)
+        except Refusal as error:
+            refusal = error
         except UserError as error:
-            status = 422
-            await refuse(Refusal(422, str(error)), send)
+            refusal = Refusal(422, str(error))
         except Exception:
-            status = 500
             _log.exception("predict %s", task)
-            await refuse(Refusal(500, "the server failed; its log says why"), send)
-        self.metrics.request(task, status, time.perf_counter() - start)
+            refusal = Refusal(500, "the server failed; its log says why")
+        # before it leaves: whoever has an answer finds it counted, whichever worker is asked
+        self.metrics.request(task, refusal.status if refusal else status, time.perf_counter() - start)
+        if refusal:
+            await refuse(refusal, send)
+            return
+        headers: list[tuple[bytes, bytes]] = [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
     async def _answer(self, task: str, scope: Scope, receive: Receive) -> tuple[int, bytes, bytes]:
         service = self.services[task]
         if scope["method"] != "POST":
             raise Refusal(405, f"{scope['method']}; expected POST", (("allow", "POST"),))
         query = scope["query_string"]
-        model = service.model(parse_qs(query.decode("latin-1")).get("model", [None])[0] if query else None)
+        model = service.model(parse_qs(query.decode("latin-1"), True).get("model", [None])[0] if query else None)
         headers = dict(scope["headers"])
         kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower().decode("latin-1")
         if kind != "application/json" and kind not in NPZ:
@@ -131,23 +132,19 @@ class Predictions:
             raise deadline.refusal() from None
 
     async def _body(self, headers: dict[bytes, bytes], receive: Receive, deadline: Deadline) -> bytes:
-        """Read with the bytes it will take reserved, so that many large requests cannot exhaust the memory."""
+        """Read with what has arrived counted, so that many large requests cannot exhaust the memory."""
         length = headers.get(b"content-length")
-        claim = int(length) if length is not None and length.isdigit() else self.limits.body_bytes
-        if claim > self.limits.body_bytes:
-            raise Refusal(413, f"{claim} bytes; expected at most {self.limits.body_bytes}")
-        if self._reading and self._reading + claim > self.limits.pending_bytes:
-            raise Refusal(503, "too many large requests are being read; come back in a second")
-        self._reading += claim
-        try:
-            return await whole_body(receive, self.limits.body_bytes, deadline)
-        finally:
-            self._reading -= claim
+        if length is not None and length.isdigit() and int(length) > self.limits.body_bytes:
+            raise Refusal(413, f"{int(length)} bytes; expected at most {self.limits.body_bytes}")
+        with self._arrivals.counted(receive) as arriving:
+            return await whole_body(arriving, self.limits.body_bytes, deadline)
 
     def _queue(self, model: Model) -> Queue:
         queue = self._queues.get(model.name)
         if queue is None:
-            queue = self._queues[model.name] = Queue(model, self.limits, self._seconds[model.name])
+            queue = self._queues[model.name] = Queue(
+                model, self.limits, self._seconds[model.name], self.metrics.tally(model.name)
+            )
         return queue
 
     async def _predicted(self, model: Model, arrays: list[Array], deadline: Deadline) -> Array:
@@ -158,11 +155,6 @@ class Predictions:
             return await queue.put(arrays, deadline)
         parts = [slice(first, first + most) for first in range(0, samples, most)]
         return np.concatenate([await queue.put([array[part] for array in arrays], deadline) for part in parts])
-
-    def note(self) -> None:
-        """Bring the queues' figures into the metrics."""
-        for name, queue in self._queues.items():
-            self.metrics.batches(name, queue.batches, queue.predicted, queue.samples)
 
     def close(self) -> None:
         """Wait for what runs."""

@@ -20,6 +20,7 @@ import numpy as np
 from fewer.core.errors import UserError
 from fewer.serve.fields import Deadline
 from fewer.serve.limits import Limits, Refusal
+from fewer.serve.metrics import Tally
 from fewer.serve.models import Model
 from fewer.sparse.tensors import Array
 
@@ -39,7 +40,9 @@ class _Waiting:
 class Queue:
     """Waiting requests of one model; made and used inside one event loop."""
 
-    def __init__(self, model: Model, limits: Limits, seconds: Callable[[int], float]) -> None:
+    def __init__(
+        self, model: Model, limits: Limits, seconds: Callable[[int], float], tally: Tally | None = None
+    ) -> None:
         self._model, self._limits, self._seconds = model, limits, seconds
         self._waiting: deque[_Waiting] = deque()
         self._running: list[_Waiting] = []
@@ -51,7 +54,7 @@ class Queue:
         self._most_waiting = max(1, min(limits.queue_samples, limits.queue_bytes // max(each, 1)))
         self.most_together = max(1, min(limits.batch_samples, limits.batch_bytes // max(each, 1)))
         self.samples = 0  # that wait now
-        self.batches = self.predicted = 0  # since the start
+        self.tally: Tally = [0, 0, 0] if tally is None else tally
 
     def put(self, arrays: Sequence[Array], deadline: Deadline) -> asyncio.Future[Array]:
         """A place in the queue, or 503; a request larger than the whole queue is taken when nothing else waits."""
@@ -68,6 +71,7 @@ class Queue:
         future: asyncio.Future[Any] = self._loop.create_future()
         self._waiting.append(_Waiting(given, samples, future, deadline))
         self.samples += count
+        self.tally[2] = self.samples
         self._plan()
         if not self._watching:
             self._watching = True
@@ -90,9 +94,11 @@ class Queue:
             if not item.answer.done():  # given up on, or its client has gone
                 batch.append(item)
                 samples += item.samples or 1
+        self.tally[2] = self.samples
         if not batch:
             return
-        self.batches, self.predicted = self.batches + 1, self.predicted + samples
+        self.tally[0] += 1
+        self.tally[1] += samples
         if self._seconds(samples) <= _SHORT:
             _deliver(batch, self._answers(batch))
             self._plan()

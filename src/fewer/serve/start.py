@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import gc
 import ipaddress
-import multiprocessing
-import signal
+import math
 import socket
-from collections.abc import Callable
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import uvicorn
@@ -15,12 +15,13 @@ import uvicorn
 from fewer.core.errors import UserError
 from fewer.serve.app import Application
 from fewer.serve.connection import Connection
+from fewer.serve.door import LOCAL, NAME
+from fewer.serve.workers import Alive, Workers, obey
 
-__all__ = ["address", "bind", "checked_host", "serve"]
+__all__ = ["address", "bind", "checked_host", "names_of", "serve", "server_of"]
 
 _BACKLOG = 1024  # connections the kernel holds before they are accepted
 _GRACE = 30  # seconds that accepted requests may take when the server is told to stop
-_STOP = (signal.SIGINT, signal.SIGTERM)
 
 
 def checked_host(host: str, token: str | None) -> None:
@@ -32,6 +33,17 @@ def checked_host(host: str, token: str | None) -> None:
     if not local and not token:
         cure = "set FEWER_TOKEN or --token"
         raise UserError(f"--host {host} without a token", "a token where others can connect", cure)
+
+
+def names_of(host: str, token: str | None, further: Sequence[str]) -> frozenset[str] | None:
+    """What a Host header may name; any, where a token guards: a page from elsewhere does not know it."""
+    for name in further:
+        if not NAME.fullmatch(name):
+            cure = "leave out the scheme and the port"
+            raise UserError(f"--host-name {name!r}", "a name such as models.example.org", cure)
+    if token:
+        return None
+    return frozenset({*LOCAL, f"[{host}]" if ":" in host else host, *(name.lower() for name in further)})
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -57,59 +69,40 @@ def address(listening: socket.socket) -> str:
 
 def serve(application: Application, listening: socket.socket, workers: int = 1) -> None:
     """Answer until told to stop (SIGINT or SIGTERM); what was accepted is answered first."""
+
+    def work(worker: int, alive: Alive | None = None) -> None:
+        application.metrics.be(worker)
+        gc.collect()
+        gc.freeze()  # modules and models stay for good: looking through them again would stall requests
+        server = server_of(application, alive)
+
+        def stop(number: int, _: Any) -> None:
+            server.should_exit = True  # told before uvicorn listens to signals, or once more after it has stopped
+
+        obey(stop)
+        server.run(sockets=[listening])
+
     if workers == 1:
-        _one(application, listening, 0)
-        return
-    # forked, so that models lie in memory once and counters are shared
-    context: Any = multiprocessing.get_context("fork")
-    parts = [context.Process(target=_one, args=(application, listening, worker)) for worker in range(workers)]
-    signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)  # until somebody is there who knows what to stop
-    for part in parts:
-        part.start()
-    stopped = []
-
-    def stop(number: int, _: Any) -> None:
-        stopped.append(number)
-        for part in parts:
-            if part.is_alive():
-                part.terminate()
-
-    _obey(stop)
-    multiprocessing.connection.wait([part.sentinel for part in parts])  # the first to end ends all
-    if not stopped:
-        stop(0, None)
-    for part in parts:
-        part.join()
-    if stopped == [0]:
-        raise UserError("a worker that ended by itself", "workers that stay", "see its last lines above")
+        work(0)
+    else:
+        Workers(workers, work).run()
 
 
-def _one(application: Application, listening: socket.socket, worker: int) -> None:
-    application.metrics.be(worker)
-    gc.collect()
-    gc.freeze()  # modules and models stay for good: looking through them again would stall requests
+def server_of(application: Application, alive: Alive | None = None) -> uvicorn.Server:
+    """uvicorn around the application, with its limits on connections."""
     config = uvicorn.Config(
         application,
-        http=Connection,
-        log_level="warning",
+        http=partial(Connection, door=application.door),  # type: ignore[arg-type]
+        ws="none",
+        log_level="error",  # whom it warns of is counted and told by the door
         access_log=False,
         lifespan="on",
         proxy_headers=False,
         server_header=False,
         date_header=False,
-        timeout_keep_alive=15,
+        timeout_keep_alive=math.ceil(application.limits.idle_seconds),
         timeout_graceful_shutdown=_GRACE,
+        callback_notify=alive,
+        timeout_notify=1,
     )
-    server = uvicorn.Server(config)
-
-    def stop(number: int, _: Any) -> None:
-        server.should_exit = True  # told before uvicorn listens to signals, or once more after it has stopped
-
-    _obey(stop)
-    server.run(sockets=[listening])
-
-
-def _obey(stop: Callable[[int, Any], None]) -> None:
-    for number in _STOP:
-        signal.signal(number, stop)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP)
+    return uvicorn.Server(config)

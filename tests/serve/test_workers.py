@@ -1,0 +1,113 @@
+"""Workers come back, unless they cannot even start; none is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.serve.sockets import connected
+
+from fewer.bench.serve import serving
+
+CHILDREN = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="who a process's children are is not told")
+
+
+def children(server: serving) -> list[int]:
+    pid = server.process.pid
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait for it; a minute, to give up on a hang."""
+    for _ in range(6000):
+        if holds():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it never came to hold")
+
+
+def health(server: serving) -> int:
+    with urllib.request.urlopen(f"{server.url}/healthz", timeout=60) as answer:
+        return int(answer.status)
+
+
+@CHILDREN
+def test_a_worker_that_is_killed_is_started_anew_and_the_service_goes_on(capfd: pytest.CaptureFixture[str]) -> None:
+    with serving(["cellfree-80"], "--workers", "2") as server:
+        until(lambda: len(children(server)) == 2)
+        assert health(server) == 200
+        killed, other = children(server)
+        os.kill(killed, signal.SIGKILL)
+        assert health(server) == 200
+        until(lambda: len(children(server)) == 2 and killed not in children(server))
+        assert other in children(server) and health(server) == 200
+        server.process.terminate()
+        assert server.process.wait(60) == 0
+    assert capfd.readouterr().err == "worker 0 ended by signal 9; it is started anew\n"
+
+
+@CHILDREN
+def test_workers_whose_parent_is_killed_end_too() -> None:
+    with serving(["cellfree-80"], "--workers", "2") as server:
+        until(lambda: len(children(server)) == 2)
+        assert health(server) == 200
+        server.process.kill()
+        server.process.wait(60)
+
+        def silent() -> bool:
+            try:
+                connected(server.port).close()
+            except ConnectionRefusedError:
+                return True
+            return False
+
+        until(silent)
+
+
+def ran(work: str) -> subprocess.CompletedProcess[str]:
+    """Two workers that do this, as a program of its own."""
+    code = f"""
+import asyncio, mmap, os, signal, time
+from fewer.serve import workers
+
+starts = mmap.mmap(-1, 1)
+workers._PAUSE = 0.0
+
+def work(worker, alive):
+    workers.obey(signal.SIG_DFL)
+    if worker == 1:
+        time.sleep(60)
+    starts[0] += 1
+{work}
+
+try:
+    workers.Workers(2, work).run()
+except workers.UserError as error:
+    print(error)
+print(starts[0])
+"""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_worker_that_dies_at_every_start_ends_the_service_with_an_error() -> None:
+    done = ran("    os._exit(7)")
+    assert done.returncode == 0
+    assert "3 workers in a row that ended while they started" in done.stdout and done.stdout.endswith("\n3\n")
+    assert done.stderr == "worker 0 ended with exit code 7; it is started anew\n" * 2
+
+
+def test_a_worker_that_dies_at_its_work_is_started_as_often_as_it_takes() -> None:
+    done = ran(
+        "    asyncio.run(alive())\n"
+        "    os.kill(os.getppid() if starts[0] == 20 else os.getpid(), signal.SIGTERM)\n"
+        "    time.sleep(60)"
+    )
+    assert (done.returncode, done.stdout) == (0, "20\n")
+    assert done.stderr == "worker 0 ended by signal 15; it is started anew\n" * 19
