@@ -15,6 +15,7 @@ from fewer.core.errors import UserError
 from fewer.serve.limits import Gate, Limits, Refusal
 from fewer.serve.queue import Queue, timed
 from fewer.sparse.program import Input
+from waiting import GIVE_UP_SECONDS
 
 
 class Doubling:
@@ -29,7 +30,7 @@ class Doubling:
     def predict(self, arrays: Sequence[Any]) -> Any:
         self.sizes.append(len(arrays[0]))
         if self.wait is not None:
-            assert self.wait.wait(20)
+            assert self.wait.wait(GIVE_UP_SECONDS)
         if (arrays[0] < 0).any():
             raise UserError("a negative number", "a positive one")
         if (arrays[0] > 1000).any():
@@ -38,7 +39,7 @@ class Doubling:
 
 
 def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(asyncio.wait_for(scenario(), 30))
+    asyncio.run(asyncio.wait_for(scenario(), GIVE_UP_SECONDS))
 
 
 def queue(model: Doubling, *, seconds: float = 0.0, limits: Limits | None = None) -> Queue:
@@ -117,17 +118,20 @@ def test_a_full_queue_refuses_and_says_when_to_come_back() -> None:
 
 def test_who_waits_too_long_is_told_and_what_runs_goes_on() -> None:
     async def scenario() -> None:
-        gate = threading.Event()
-        waiting = queue(Doubling(gate), seconds=1.0, limits=Limits(seconds=0.1))
-        running, behind = waiting.put_row((1.0,)), None
-        await asyncio.sleep(0.05)
+        gate, limits = threading.Event(), Limits(seconds=0.1)
+        model = Doubling(gate)
+        waiting = queue(model, seconds=1.0, limits=limits)
+        running = waiting.put_row((1.0,))
+        while not model.sizes:
+            await asyncio.sleep(0.001)
         behind = waiting.put_row((2.0,))
         for late in (running, behind):
             with pytest.raises(Refusal) as caught:
                 await late
             assert caught.value.status == 504
+        object.__setattr__(limits, "seconds", GIVE_UP_SECONDS)  # from now on nobody is late
         gate.set()
-        assert await waiting.put_row((3.0,)) == 6
+        assert await waiting.put_row((3.0,)) == 6 and model.sizes == [1, 1]
         waiting.close()
 
     run(scenario)
