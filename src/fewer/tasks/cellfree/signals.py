@@ -57,13 +57,13 @@ def checked_log(log: Log) -> tuple[Floats, Floats]:
             f"received power from {_LOWEST_DBM:g} to below {_HIGHEST_DBM:g} dBm",
             "an empty cell, NaN or -999 where it was not heard",
         )
-    silent = np.isnan(heard).all(axis=1)
+    silent, count = np.isnan(heard).all(axis=1), len(heard)
     if silent.all():
-        raise UserError(f"{log.name} with {len(silent):,} places where nothing was heard", "some signals")
+        raise UserError(f"{log.name} with {count:,} places where nothing was heard", "some signals")
     if silent.any():
         first = log.row(int(silent.argmax()))
         warnings.warn(
-            f"{log.name}: left out {silent.sum():,} of {len(silent):,} places where nothing was heard, first {first}",
+            f"{log.name}: left out {silent.sum():,} of {count:,} places where nothing was heard, first {first}",
             Notice,
             stacklevel=2,
         )
