@@ -134,7 +134,10 @@ function pointed(event) {
   move(metres((event.clientX - box.left) / box.width, 0), metres(1 - (event.clientY - box.top) / box.height, 1));
 }
 
-map.addEventListener("pointerdown", (event) => { map.setPointerCapture(event.pointerId); pointed(event); });
+// a finger may be about to scroll the page: it counts where it drags sideways or is lifted
+const finger = (event) => event.pointerType === "touch";
+map.addEventListener("pointerdown", (event) => { map.setPointerCapture(event.pointerId); if (!finger(event)) pointed(event); });
+map.addEventListener("pointerup", (event) => { if (finger(event)) pointed(event); });
 map.addEventListener("pointermove", pointed);
 map.addEventListener("keydown", (event) => {
   const [dx, dy] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key] || [];
