@@ -33,26 +33,25 @@ def train(
     """Train a task's networks into the folder `out`, or go on there; the finished run.
 
     A task is named as on the command line, or a class of one's own in a module that can be imported again. `prune` is
-    a method with what differs from its defaults, such as "snip,sparsity=0.95"; `harden` is a kind and a budget, such
-    as "pgd:0.3". Anything rarer is a field of `fewer.job.Job`.
+    a method with what differs from its defaults, such as "snip,sparsity=0.95" or "lottery"; `harden` is a kind and a
+    budget, such as "pgd:0.3". Anything rarer is a field of `fewer.job.Job`.
     """
+    from fewer.attack.recipe import harden_text
     from fewer.core.engine import Training
     from fewer.core.registry import task_class
-    from fewer.core.settings import from_text
     from fewer.job import Job
-    from fewer.prune.pruning import Pruning
+    from fewer.prune.recipe import parse_prune
 
     name = task if isinstance(task, str) else _place(task)
     options = dict(task_class(name)[0].recommended)
     if steps is not None:
         options["steps"] = steps
-    method, *words = prune.split(",") if prune else [""]
     job = Job(
         name,
         tuple(f"{key}={_text(value)}" for key, value in (settings or {}).items()),
         Training(**options),
-        prune=from_text(Pruning, [f"method={method}", *words]) if prune else None,
-        harden=harden,
+        prune=parse_prune(prune),
+        harden=harden_text(harden),
     )
     job.run(Path(out))
     return load(out)

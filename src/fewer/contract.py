@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from fewer.core.abilities import Attackable, Classifier
+from fewer.core.abilities import Attackable, Classifier, movable_surface
 from fewer.core.cohort import Cohort
 from fewer.core.data import convert, place_constants_, size
 from fewer.core.engine import Training
@@ -36,10 +36,15 @@ _STEPS = 5
 
 @dataclass(frozen=True)
 class Outcome:
-    """`fault` is None where the check passed."""
+    """`fault` is None where the check passed or does not apply; then `skipped` says why not."""
 
     name: str
     fault: str | None
+    skipped: str | None = None
+
+
+class _Skipped(Exception):
+    """A check that does not apply to this task; what is said is the reason."""
 
 
 def _require(condition: bool, sentence: str) -> None:
@@ -138,7 +143,7 @@ def _has_random_layers(modules: Any) -> bool:
 
 def a_cohort_trains_each_replica_as_if_alone(task: Task[Any]) -> None:
     if not task.data("train").in_memory:
-        return
+        raise _Skipped("its data is not in memory, and one order is shared by the whole cohort")
     training = _training(task)
     try:
         cohort = Cohort(task, training, [0, 1])
@@ -202,7 +207,11 @@ def a_cohort_evaluates_each_replica_as_if_alone(task: Task[Any]) -> None:
 
 def an_attack_can_replace_the_surface(task: Task[Any]) -> None:
     if not isinstance(task, Attackable):
-        return
+        raise _Skipped("it does not say what an adversary may change (fewer.core.abilities.Attackable)")
+    try:
+        movable_surface(task, _batch(task))
+    except UserError as error:
+        raise _Skipped(f"{error.given}, cannot be attacked along gradients") from None
     batch, modules = _batch(task), {name: module.double() for name, module in fresh_modules(task, 0).items()}
     surface = task.surface(batch)
     low, high = (bound.to(surface) for bound in task.bounds)
@@ -217,7 +226,7 @@ def an_attack_can_replace_the_surface(task: Task[Any]) -> None:
 
 def a_classifier_gives_logits_and_labels(task: Task[Any]) -> None:
     if not isinstance(task, Classifier):
-        return
+        raise _Skipped("it does not choose among classes (fewer.core.abilities.Classifier)")
     batch, modules = _batch(task), {name: module.double() for name, module in fresh_modules(task, 0).items()}
     logits, labels = task.logits(frozen(NetworkSet(modules)), task.inputs(batch), _noise()), task.labels(batch)
     _require(logits.ndim == 2 and labels.shape == logits.shape[:1], f"logits {logits.shape}, labels {labels.shape}")
@@ -245,12 +254,14 @@ def check(task: Task[Any]) -> list[Outcome]:
     """Every check's outcome; an error inside the task's own code is its fault too."""
     outcomes = []
     for function in CHECKS:
+        fault, skipped = None, None
         try:
             function(task)
-            fault = None
+        except _Skipped as reason:
+            skipped = str(reason)
         except UserError as error:
             fault = str(error)
         except Exception as error:
             fault = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-        outcomes.append(Outcome(function.__name__.replace("_", " "), fault))
+        outcomes.append(Outcome(function.__name__.replace("_", " "), fault, skipped))
     return outcomes

@@ -66,11 +66,11 @@ def test_what_is_completed_is_what_there_is() -> None:
     from fewer.attack.recipe import KINDS
     from fewer.attack.threat import OPTIONS
     from fewer.core.optimizer import Optimizer
-    from fewer.prune.pruning import CRITERIA
+    from fewer.prune.recipe import METHODS
     from fewer.tasks.nowcast.layout import CONTESTS
 
     values = {name: set(found) for verb in verbs() for name, _, _, found in verb.options if found}
-    assert values["--prune"] == set(CRITERIA)
+    assert values["--prune"] == set(METHODS)
     assert {word.partition(":")[0] for word in values["--harden"]} == set(KINDS)
     assert {word.partition(":")[0] for word in values["--attack"]} == set(OPTIONS)
     assert values["--contest"] == set(CONTESTS)

@@ -11,6 +11,8 @@ import sys
 import pytest
 from tests.docs.pages import DOCS, blocks, commands
 
+from waiting import GIVE_UP_SECONDS
+
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="no curl")
 def test_the_requests_of_the_page_are_answered_as_it_says() -> None:
@@ -27,12 +29,14 @@ def test_the_requests_of_the_page_are_answered_as_it_says() -> None:
             for line in found["curl"]:
                 asked = [word.replace("http://127.0.0.1:8080", where) for word in line]
                 waiting = ["--fail-with-body", "--retry", "20", "--retry-connrefused", "--retry-delay", "1"]
-                done = subprocess.run([*asked, *waiting], capture_output=True, text=True, check=False, timeout=60)
+                done = subprocess.run(
+                    [*asked, *waiting], capture_output=True, text=True, check=False, timeout=GIVE_UP_SECONDS
+                )
                 assert done.returncode == 0, f"{line}: {done.stdout}"
                 answers.append(done.stdout)
         finally:
             server.terminate()
-            assert server.wait(60) == 0
+            assert server.wait(GIVE_UP_SECONDS) == 0
     assert json.loads(answers[0]) == {"status": "ok"}
     assert {model["name"] for model in json.loads(answers[1])} == {"digits-9348", "cellfree-80"}
     chosen = json.loads(answers[2])

@@ -20,6 +20,7 @@ from fewer.tasks.nowcast.archive import Archive, Reading, open_archive
 from fewer.tasks.nowcast.cache import packed_rate
 from fewer.tasks.nowcast.windows import Windows
 from nowcast.competition import write_competition
+from waiting import answers_of
 
 SIZE, EVERY = 12, torch.arange(19)
 # 14 windows in a run of 49 rows and 5 in one of 40: (17 + 8) images and (45 + 36) frames of rain
@@ -150,9 +151,7 @@ def test_processes_may_fill_one_cache_at_the_same_time(root: Path) -> None:
     workers = [context.Process(target=_take, args=(root, queue)) for _ in range(3)]
     for worker in workers:
         worker.start()
-    found = [queue.get(timeout=60) for _ in workers]
-    for worker in workers:
-        worker.join()
+    found = answers_of(queue, workers)
     expected = open_archive(root, "train").take(EVERY).satellite.numpy()
     for one in found:
         np.testing.assert_allclose(one, expected, rtol=2**-11, atol=1e-7)

@@ -16,6 +16,7 @@ from fewer.tasks.nowcast.bands import BANDS
 from fewer.tasks.nowcast.frames import prepared_rain, prepared_satellite
 from fewer.tasks.nowcast.layout import CONTESTS, Place, found_places, read_layout
 from nowcast.competition import NODATA, UNDETECT, calendar, images, rates, write_competition, write_h5
+from waiting import answers_of
 
 SIZE = 12
 
@@ -241,10 +242,7 @@ def test_a_forked_worker_opens_its_own_files(root: Path) -> None:
     workers = [context.Process(target=_child, args=(data, queue)) for _ in range(2)]
     for worker in workers:
         worker.start()
-    found = [queue.get(timeout=60) for _ in workers]
-    for worker in workers:
-        worker.join()
-    assert found == [expected, expected]
+    assert answers_of(queue, workers) == [expected, expected]
 
 
 def test_a_batch_that_is_held_is_never_written_over(root: Path) -> None:

@@ -19,6 +19,7 @@ from fewer.tasks.nowcast.generated import generated
 from fewer.tasks.nowcast.remembered import remembered
 from fewer.tasks.nowcast.task import Nowcast, Settings
 from fewer.tasks.nowcast.windows import Windows
+from waiting import GIVE_UP_SECONDS, answers_of
 
 torch.set_num_threads(1)
 WANTED: dict[str, Any] = {"split": "test", "count": 2, "size": 24, "seed": 3}
@@ -123,23 +124,23 @@ def test_little_and_very_much_weather_is_not_kept(monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_was_read_longest_ago_goes_first(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    def one(name: str) -> None:
-        remembered(name, 4096, lambda: {"x": torch.zeros(1024)})
-        time.sleep(0.02)  # file systems tell times this far apart
-
     monkeypatch.setattr(cache, "_ALL", 10_000)
     for name in ("a", "b", "a", "c"):
-        one(name)
+        remembered(name, 4096, lambda: {"x": torch.zeros(1024)})
+        for path in files(folder):  # all that was used before is an hour older now
+            used = path.stat().st_mtime - 3600
+            os.utime(path, (used, used))
     assert [path.name[0] for path in files(folder)] == ["a", "c"]
 
 
 def _draw_slowly(marks: Path) -> Mapping[str, Tensor]:
     (marks / str(os.getpid())).touch()
-    time.sleep(0.3)
+    time.sleep(0.3)  # the others most likely ask meanwhile; what they must get does not depend on it
     return {"x": torch.full((8,), float(os.getpid()))}
 
 
-def _ask(marks: Path, answers: Any) -> None:
+def _ask(marks: Path, together: Any, answers: Any) -> None:
+    together.wait(GIVE_UP_SECONDS)
     answers.put(remembered("both", 32, lambda: _draw_slowly(marks))["x"].tolist())
 
 
@@ -148,12 +149,11 @@ def test_processes_that_start_together_draw_once(tmp_path: Path) -> None:
     marks.mkdir()
     context = multiprocessing.get_context("fork")
     answers: Any = context.Queue()
-    workers = [context.Process(target=_ask, args=(marks, answers)) for _ in range(3)]
+    together = context.Barrier(3)
+    workers = [context.Process(target=_ask, args=(marks, together, answers)) for _ in range(3)]
     for worker in workers:
         worker.start()
-    found = [answers.get(timeout=30) for _ in workers]
-    for worker in workers:
-        worker.join(30)
+    found = answers_of(answers, workers)
     assert found[0] == found[1] == found[2]
     assert len(list(marks.iterdir())) == 1
 

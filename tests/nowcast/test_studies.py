@@ -7,8 +7,6 @@ import io
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +30,7 @@ from fewer.studies.nowcast_together import run_together
 from fewer.studies.study import STUDIES
 from fewer.tasks.nowcast.scores import Scores
 from fewer.tasks.nowcast.windows import Windows
+from waiting import until
 
 SMALL = dataclasses.replace(
     SCALES["quick"], samples=4, batch=2, windows={"train": 4, "validation": 14, "test": 14, "heldout": 14}
@@ -108,13 +107,13 @@ def test_no_process_trains_on_when_the_one_that_started_it_is_killed(tmp_path: P
     command = [sys.executable, "-m", "fewer.studies.nowcast_full", *words, "--out", str(tmp_path)]
     study = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        assert _within(60, lambda: len(_trainers(study.pid)) == 2)
+        until(lambda: len(_trainers(study.pid)) == 2)
         trainers = _trainers(study.pid)
-        assert _within(60, lambda: len(list(tmp_path.glob("unfinished/*"))) == 2)
+        until(lambda: len(list(tmp_path.glob("unfinished/*"))) == 2)
     finally:
         study.kill()
         study.wait()
-    assert _within(20, lambda: not any(_runs(trainer) for trainer in trainers))
+    until(lambda: not any(_runs(trainer) for trainer in trainers))
 
 
 def _trainers(parent: int) -> list[int]:
@@ -128,13 +127,6 @@ def _runs(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
-
-
-def _within(seconds: float, holds: Callable[[], bool]) -> bool:
-    end = time.monotonic() + seconds
-    while not (found := holds()) and time.monotonic() < end:
-        time.sleep(0.1)
-    return found
 
 
 def test_the_truth_is_that_of_the_windows(pieces: Place) -> None:

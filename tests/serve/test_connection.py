@@ -8,6 +8,7 @@ from typing import Any
 
 from fewer.bench.serve import serving
 from fewer.serve.connection import Together
+from waiting import GIVE_UP_SECONDS
 
 
 class Wire:
@@ -86,5 +87,5 @@ def test_a_server_answers_with_head_and_body_in_one_packet(server: serving) -> N
                 await asyncio.sleep(0.01)
         transport.close()
 
-    asyncio.run(asyncio.wait_for(ask(), 30))
+    asyncio.run(asyncio.wait_for(ask(), GIVE_UP_SECONDS))
     assert all(piece.startswith(b"HTTP/1.1 200") and piece.endswith(b"}") for piece in Reader.pieces)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fewer.bench.serve import serving
+from waiting import GIVE_UP_SECONDS
 
 CHROMIUM = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path: apt install chromium")
@@ -29,10 +30,11 @@ def browser() -> Iterator[Any]:
 class Visit:
     """A page that remembers what went wrong and where it asked."""
 
-    def __init__(self, browser: Any, url: str, size: tuple[int, int], scheme: str) -> None:
+    def __init__(self, browser: Any, url: str, size: tuple[int, int], scheme: str, *, touch: bool = False) -> None:
         self.url, self.faults, self.elsewhere = url, list[str](), list[str]()
-        context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
-        context.set_default_timeout(30_000)
+        viewport = {"width": size[0], "height": size[1]}
+        context = browser.new_context(viewport=viewport, color_scheme=scheme, has_touch=touch)
+        context.set_default_timeout(1000 * GIVE_UP_SECONDS)
         self.page = context.new_page()
         self.page.on(
             "console", lambda said: self.faults.append(said.text) if said.type in ("error", "warning") else None
@@ -110,6 +112,82 @@ def test_a_drawn_digit_is_read_and_the_attack_changes_an_ordinary_mind(visit: Vi
     visit.end(tmp_path / "vision.png")
 
 
+CLEARED = """() => {
+  // clear while an answer about the digit is on its way
+  const ask = window.fetch;
+  window.fetch = (...words) => String(words[0]).includes("attack")
+    ? ask(...words).then((answer) => new Promise((done) => { window.deliver = () => done(answer); })) : ask(...words);
+  document.getElementById("example").click();
+}"""
+
+
+def test_an_answer_that_comes_after_the_pad_was_cleared_is_not_shown(visit: Visit, tmp_path: Path) -> None:
+    page = visit.page
+    page.goto(f"{visit.url}/vision")
+    page.wait_for_selector("article[data-label]")
+    page.evaluate(CLEARED)
+    page.wait_for_function("() => window.deliver")
+    page.locator("#clear").click()
+    page.evaluate("() => new Promise((done) => { window.deliver(); setTimeout(done, 0); })")
+    page.evaluate("() => fetch('/healthz').then((answer) => answer.text())")  # by then it would have been shown
+    assert set(page.locator(".verdict").all_inner_texts()) == {"draw something"}
+    assert page.locator("article[data-label]").count() == 0
+    visit.end(tmp_path / "cleared.png")
+
+
+def scrolled(page: Any, place: str) -> float:
+    """How far the page moves when a finger pushes it up by 120 pixels from the middle of an element."""
+    element = page.locator(place).first
+    element.evaluate("one => one.scrollIntoView({ block: 'center', behavior: 'instant' })")
+    before, box = page.evaluate("window.scrollY"), element.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    session = page.context.new_cdp_session(page)
+    session.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [{"x": x, "y": y}]})
+    for up in range(10, 130, 10):
+        session.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": [{"x": x, "y": y - up}]})
+    session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    return float(page.evaluate("window.scrollY") - before)
+
+
+def test_a_finger_scrolls_the_page_over_a_picture_and_draws_on_the_pad(browser: Any, server: serving) -> None:
+    visit = Visit(browser, server.url, (390, 500), "light", touch=True)
+    page = visit.page
+    page.goto(f"{server.url}/cellfree")
+    page.wait_for_selector("#candidates .bar")
+    before = page.locator("#map").get_attribute("data-x"), page.locator("#map").get_attribute("data-y")
+    assert scrolled(page, "#map") > 50
+    assert (page.locator("#map").get_attribute("data-x"), page.locator("#map").get_attribute("data-y")) == before
+    page.locator("#map").tap(position={"x": 40, "y": 60})
+    page.wait_for_function("was => document.getElementById('map').dataset.x !== was", arg=before[0])
+    page.goto(f"{server.url}/vision")
+    page.wait_for_selector("article[data-label]")
+    assert scrolled(page, ".seen canvas") > 50
+    assert scrolled(page, "#pad") == 0
+    visit.page.context.close()
+
+
+def unnamed(page: Any) -> list[str]:
+    """Controls and pictures that a screen reader cannot tell, as Chromium's accessibility tree has them."""
+    session = page.context.new_cdp_session(page)
+    session.send("Accessibility.enable")
+    nodes = session.send("Accessibility.getFullAXTree")["nodes"]
+    roles = ("slider", "checkbox", "combobox", "button", "link", "image", "img", "Canvas", "application", "textbox")
+    found = [node for node in nodes if not node.get("ignored") and node["role"]["value"] in roles]
+    assert found
+    return [str(node["role"]) for node in found if not node.get("name", {}).get("value", "").strip()]
+
+
+def test_every_control_and_picture_has_a_name(browser: Any, server: serving) -> None:
+    visit = Visit(browser, server.url, SIZES["desk"], "light")
+    for path, ready in (("", "#models article"), ("cellfree", "#candidates .bar"), ("vision", "article[data-label]")):
+        visit.page.goto(f"{server.url}/{path}")
+        visit.page.wait_for_selector(ready)
+        assert unnamed(visit.page) == [], path
+    assert visit.page.get_by_role("slider", name="Attack budget").count() == 1
+    visit.page.context.close()
+
+
 def test_a_token_in_the_address_opens_the_pages(browser: Any, tmp_path: Path) -> None:
     with serving(["digits-dense"], "--token", "secret") as server:
         visit = Visit(browser, server.url, SIZES["desk"], "light")
@@ -133,6 +211,7 @@ def test_a_policy_is_watched_at_work_and_dragged_to_fewer_weights(browser: Any, 
         page.wait_for_selector("#stage:not([data-frame='0'])")
         assert page.locator("#verdict").inner_text().startswith("Still going")
         assert page.locator("#stops span").all_inner_texts() == ["0 %", "95 %", "99 %"]
+        assert unnamed(page) == [] and page.get_by_role("slider", name="Weights removed").count() == 1
         page.locator("#sparsity").fill("1")
         page.wait_for_selector("#stage[data-model='control-hopper-95']")
         assert page.locator("#removed").inner_text() == "95 %"
@@ -152,7 +231,8 @@ def test_the_hours_are_scrubbed_and_members_toggled(browser: Any, tmp_path: Path
         visit = Visit(browser, server.url, SIZES["desk"], "dark")
         page = visit.page
         page.goto(f"{server.url}/nowcast")
-        page.wait_for_selector("#forecast[data-window='0']", timeout=120_000)  # the weather is made first
+        page.wait_for_selector("#forecast[data-window='0']")  # the weather is made first
+        assert unnamed(page) == [] and page.get_by_role("slider", name="Time ahead").count() == 1
         drawn = "document.getElementById('forecast').toDataURL()"
         pictures = {page.evaluate(drawn)}
         page.locator("#lead").fill("31")

@@ -16,8 +16,9 @@ from fewer.serve.fields import Deadline
 from fewer.serve.limits import Gate, Limits, Refusal
 from fewer.serve.queue import Queue, timed
 from fewer.sparse.program import Input
+from waiting import GIVE_UP_SECONDS
 
-SOON = Deadline.after(3600.0)
+SOON = Deadline.after(GIVE_UP_SECONDS)
 
 
 class Doubling:
@@ -32,7 +33,7 @@ class Doubling:
     def predict(self, arrays: Sequence[Any]) -> Any:
         self.sizes.append(len(arrays[0]))
         if self.wait is not None:
-            assert self.wait.wait(20)
+            assert self.wait.wait(GIVE_UP_SECONDS)
         if (arrays[0] < 0).any():
             raise UserError("a negative number", "a positive one")
         if (arrays[0] > 1000).any():
@@ -41,7 +42,7 @@ class Doubling:
 
 
 def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(asyncio.wait_for(scenario(), 30))
+    asyncio.run(asyncio.wait_for(scenario(), GIVE_UP_SECONDS))
 
 
 def queue(model: Doubling, *, seconds: float = 0.0, limits: Limits | None = None) -> Queue:
@@ -122,16 +123,18 @@ def test_a_full_queue_refuses_and_says_when_to_come_back() -> None:
 def test_who_waits_too_long_is_told_and_what_runs_goes_on() -> None:
     async def scenario() -> None:
         gate = threading.Event()
-        waiting = queue(Doubling(gate), seconds=1.0, limits=Limits(seconds=0.1))
-        running, behind = waiting.put_row((1.0,), Deadline.after(0.1)), None
-        await asyncio.sleep(0.05)
+        model = Doubling(gate)
+        waiting = queue(model, seconds=1.0, limits=Limits(seconds=0.1))
+        running = waiting.put_row((1.0,), Deadline.after(0.1))
+        while not model.sizes:
+            await asyncio.sleep(0.001)
         behind = waiting.put_row((2.0,), Deadline.after(0.05))
         for late in (running, behind):
             with pytest.raises(Refusal) as caught:
                 await late
             assert caught.value.status == 504
         gate.set()
-        assert await waiting.put_row((3.0,), SOON) == 6
+        assert await waiting.put_row((3.0,), SOON) == 6 and model.sizes == [1, 1]
         waiting.close()
 
     run(scenario)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import fewer.sparse
+from waiting import GIVE_UP_SECONDS
 
 KERNELS = Path(fewer.sparse.__file__).parent / "kernels"
 FLAGS = ["-shared", "-fPIC", "-g", "-O1", "-std=c11", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
@@ -83,6 +84,6 @@ def test_the_kernels_are_clean_under_the_sanitizers(tmp_path: Path) -> None:
     # Python itself keeps memory to the end, which is no leak of ours
     environment = {**os.environ, "LD_PRELOAD": library, "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc"}
     command = [sys.executable, str(tmp_path / "driver.py"), str(tmp_path), str(Path(__file__).parent)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=400)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=GIVE_UP_SECONDS)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "refused" in done.stdout and "runtime error" not in done.stderr

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import fewer.sparse
+from waiting import GIVE_UP_SECONDS
 
 KERNELS = Path(fewer.sparse.__file__).parent / "kernels"
 FLAGS = ["-shared", "-fPIC", "-O0", "-std=c11", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
@@ -115,6 +116,6 @@ def test_the_training_kernels_are_clean_under_the_sanitizers(tmp_path: Path) -> 
     # Python itself keeps memory to the end, which is no leak of ours
     environment = {**os.environ, "LD_PRELOAD": library, "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc"}
     command = [sys.executable, str(tmp_path / "driver.py"), target]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=400)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=GIVE_UP_SECONDS)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "clean" in done.stdout and "runtime error" not in done.stderr

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import torch
 from fewer.sweep.grid import grid_of
 from fewer.sweep.run import Sweep, Where
 from sweep.kills import different, finished, killed_until_done, sweep
+from waiting import GIVE_UP_SECONDS, until
 
 GRID = """
 [base]
@@ -64,11 +64,9 @@ def test_an_interrupt_ends_the_children_and_exits_with_130(tmp_path: Path) -> No
     # a shell starts what it runs in the background with interrupts ignored, and children inherit that
     process = subprocess.Popen([*command, "--processes", "1"], env={**os.environ, **place}, stderr=subprocess.PIPE,
                                start_new_session=True, preexec_fn=_heed_interrupts)  # fmt: skip
-    deadline = time.monotonic() + 240
-    while not list(tmp_path.glob("out/points/*/metrics.jsonl")) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until(lambda: process.poll() is not None or list(tmp_path.glob("out/points/*/metrics.jsonl")))
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to everybody in the group
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=GIVE_UP_SECONDS)
     assert (
         process.returncode == 130
         and b"Traceback" not in said

@@ -19,7 +19,7 @@ from fewer.attack import aim as aims
 from fewer.attack.layout import LAYOUTS, Layout, best_layout, layout
 from fewer.attack.rounds import Attack, Rows
 from fewer.attack.threat import Threat, parse
-from fewer.core.abilities import Attackable, Classifier, ability
+from fewer.core.abilities import Attackable, Classifier, ability, movable_surface
 from fewer.core.data import batches, convert, place_constants_
 from fewer.core.errors import UserError
 from fewer.core.nets import NetworkSet, frozen
@@ -188,7 +188,7 @@ class _Images:
         """Images outside the bounds and labels outside the classes would make every number meaningless."""
         for index in self.all_batches():
             batch, noise = self.take(index)
-            surface, labels = attackable.surface(batch), classifier.labels(batch)
+            surface, labels = movable_surface(attackable, batch), classifier.labels(batch)
             low, high = (bound.to(surface) for bound in attackable.bounds)
             if not bool(((surface >= low) & (surface <= high)).all()):
                 found = f"inputs from {float(surface.min()):g} to {float(surface.max()):g}"

@@ -10,6 +10,7 @@ from torch import nn
 from fewer.attack.audit import Audit, attacked, robust
 from fewer.core.abilities import Attackable, Classifier, ability
 from fewer.core.evaluate import evaluate
+from fewer.core.limited import limited
 from fewer.core.nets import NetworkSet
 from fewer.core.task import Task
 
@@ -25,9 +26,13 @@ def under_attack(
     limit: int | None = None,
     seed: int = 0,
 ) -> dict[str, float]:
-    """A classifier's robust accuracy, each number with its attack; any other task's own figures when attacked."""
+    """A classifier's robust accuracy, each number with its attack; any other task's own figures when attacked.
+
+    `limit`: of the first so many samples of the split.
+    """
     ability(task, Attackable, "an attack")
     nets = NetworkSet(modules, training=False)
     if isinstance(task, Classifier):
         return robust(task, nets, attack, Audit(split=split, limit=limit, seed=seed)).figures()
-    return evaluate(task, attacked(task, nets, attack, seed=seed), split)
+    judged = task if limit is None else limited(task, limit)
+    return evaluate(judged, attacked(judged, nets, attack, seed=seed), split)

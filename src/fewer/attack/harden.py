@@ -22,7 +22,7 @@ from fewer.attack.pgd import Climb, ascent
 from fewer.attack.recipe import Hardening, parse_harden
 from fewer.attack.rounds import Attack
 from fewer.attack.shared import is_mean_harm, shared_mix
-from fewer.core.abilities import Attackable, ability
+from fewer.core.abilities import Attackable, ability, movable_surface
 from fewer.core.errors import UserError
 from fewer.core.nets import frozen
 from fewer.core.task import Nets, Noise, Objective, Task
@@ -41,7 +41,7 @@ def harden(task: Kind, recipe: Hardening | str, *, total: int | None = None) -> 
     weights in eval mode and carry no gradient.
     """
     settings = parse_harden(recipe) if isinstance(recipe, str) else recipe
-    ability(task, Attackable, "hardening")
+    movable_surface(ability(task, Attackable, "hardening"), task.data("train").take(torch.arange(1)))
     if settings.ramp > 0 and not total:
         raise UserError(
             f"a budget ramp over {settings.ramp:g} of an unknown number of steps",

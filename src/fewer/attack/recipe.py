@@ -11,7 +11,7 @@ from fewer.attack.starts import STARTS
 from fewer.attack.text import split_text
 from fewer.core.errors import UserError
 
-__all__ = ["KINDS", "Hardening", "parse_harden"]
+__all__ = ["KINDS", "Hardening", "harden_text", "parse_harden"]
 
 AIMS = ("harm", "margin")
 KINDS = ("fast", "fgsm", "free", "mart", "pgd", "trades")
@@ -98,3 +98,11 @@ def parse_harden(text: str) -> Hardening:
         return Hardening.paper("fgsm" if name == "paper-fgsm" else "pgd", budget)
     published: dict[str, dict[str, Any]] = {"free": {"steps": 4}, "mart": {"beta": 5.0}}
     return Hardening(name, budget, **{**published.get(name, {}), **options})
+
+
+def harden_text(text: str | None) -> str | None:
+    """The text as a job holds it, once it is known to be a hardening; None where it is `none` or empty."""
+    if text is None or text in ("", "none"):
+        return None
+    parse_harden(text)
+    return text

@@ -17,7 +17,7 @@ from torch.utils import _pytree as pytree
 
 from fewer.attack.aim import Aim, slope
 from fewer.attack.ball import Ball
-from fewer.core.abilities import Attackable
+from fewer.core.abilities import Attackable, movable_surface
 from fewer.core.nets import NetworkSet, frozen
 from fewer.core.seed import Stream
 from fewer.core.task import Noise
@@ -126,7 +126,7 @@ def begin(task: Attackable, ball: Callable[[Tensor], Ball]) -> Callable[[Any, No
     """The state before the first round: nothing changed, nobody fooled."""
 
     def first(batch: Any, noise: Noise) -> State:
-        around = ball(task.surface(batch).detach())
+        around = ball(movable_surface(task, batch).detach())
         standing = torch.zeros_like(around.centre.flatten(1)[:, 0], dtype=torch.bool)
         return State(batch, noise, around, around.centre, standing)
 

@@ -32,6 +32,7 @@ __all__ = ["Load", "load", "run", "serving"]
 RATE = 2000.0  # selections a second that are asked for
 SLOWEST = 0.020  # seconds, 99th percentile that is asked for
 CONNECTIONS = 16
+_HANG_SECONDS = 600  # no answer by then: it never comes, however busy the machine
 PHONES = 64  # connections at a fixed rate: so many that a request rarely waits for one to be free
 CORES = 2
 PHONE = {"master": 21, "rsrp_db": [-113.8, -131.9, -124.9]}
@@ -145,14 +146,14 @@ class serving:
 
     def answered(self, within: float) -> tuple[int, int]:
         """How many selections the server has answered within so many seconds of their head, and how many in all."""
-        with urllib.request.urlopen(f"{self.url}/metrics", timeout=30) as answer:
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=_HANG_SECONDS) as answer:
             text = answer.read().decode()
         edges = dict(re.findall(r'fewer_request_seconds_bucket\{task="cellfree",le="([^"]+)"\} (\d+)', text))
         return int(edges[str(within)]), int(edges["+Inf"])
 
     def __exit__(self, *_: object) -> None:
         self.process.terminate()
-        self.process.wait(60)
+        self.process.wait(_HANG_SECONDS)
         assert self.process.stdout is not None
         self.process.stdout.close()
 

@@ -6,17 +6,18 @@ Each verb is a module with `add` (arguments, standard library only, so that help
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import os
 import re
 import sys
 import warnings
-from collections.abc import Sequence
-from typing import NoReturn, TextIO
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 from fewer import __version__
 from fewer.cli.colour import painted
-from fewer.core.errors import UserError
+from fewer.core.errors import Notice, UserError
 from fewer.core.settings import nearest
 
 __all__ = ["VERBS", "main"]
@@ -81,28 +82,22 @@ def parser() -> Parser:
     return top
 
 
+def _show(others: Callable[..., None], message: Warning | str, category: type[Warning], *where: Any) -> None:
+    """A notice in one line, other warnings as Python shows them."""
+    if issubclass(category, Notice):
+        print(f"fewer: {message}", file=sys.stderr)
+    else:
+        others(message, category, *where)
+
+
 def main(words: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code. Our own warnings are a line each, without the place in the source."""
-    with warnings.catch_warnings():
-        others = warnings.showwarning
-
-        def show(
-            message: Warning | str, category: type[Warning], filename: str, lineno: int,
-            file: TextIO | None = None, line: str | None = None,
-        ) -> None:  # fmt: skip
-            if category.__module__.startswith("fewer."):
-                print(f"{painted('fewer:', 'bold', sys.stderr)} {message}", file=sys.stderr)
-            else:
-                others(message, category, filename, lineno, file, line)
-
-        warnings.showwarning = show
-        return _run(words)
-
-
-def _run(words: Sequence[str] | None) -> int:
+    """Run one command; the exit code."""
     try:
         arguments = parser().parse(words)
-        importlib.import_module(f"fewer.cli.{arguments.verb}").run(arguments)
+        with warnings.catch_warnings():
+            warnings.simplefilter("default", Notice)
+            warnings.showwarning = functools.partial(_show, warnings.showwarning)
+            importlib.import_module(f"fewer.cli.{arguments.verb}").run(arguments)
         sys.stdout.flush()
     except UserError as error:
         print(f"{painted('fewer:', 'red', sys.stderr)} {error}", file=sys.stderr)

@@ -15,7 +15,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """One line a check; exit code 2 if one fails."""
+    """One line a check; exit code 2 if one fails. A check that does not apply is skipped, with the reason."""
     from fewer.cli.colour import painted
     from fewer.cli.show import say
     from fewer.contract import check
@@ -24,13 +24,16 @@ def run(arguments: argparse.Namespace) -> None:
     outcomes = check(make(arguments.task, arguments.set))
     failed = [outcome for outcome in outcomes if outcome.fault]
     if arguments.json:
-        say([{"check": outcome.name, "fault": outcome.fault} for outcome in outcomes], True)
+        say([{"check": one.name, "fault": one.fault, "skipped": one.skipped} for one in outcomes], True)
     else:
         said: set[str] = set()
         for outcome in outcomes:
-            word = painted("FAIL", "red", sys.stdout) if outcome.fault else painted("ok  ", "green", sys.stdout)
-            why = f": {'as above' if outcome.fault in said else outcome.fault}" if outcome.fault else ""
-            print(f"{word} {outcome.name}{why}")
+            word, colour, why = "ok  ", "green", ""
+            if outcome.fault:
+                word, colour, why = "FAIL", "red", f": {'as above' if outcome.fault in said else outcome.fault}"
+            elif outcome.skipped:
+                word, colour, why = "skip", "yellow", f": {outcome.skipped}"
+            print(f"{painted(word, colour, sys.stdout)} {outcome.name}{why}")
             said |= {outcome.fault} if outcome.fault else set()
     if failed:
         raise UserError(

@@ -7,7 +7,7 @@ from typing import TextIO
 
 __all__ = ["painted"]
 
-_CODES = {"bold": "1", "red": "31", "green": "32"}
+_CODES = {"bold": "1", "red": "31", "green": "32", "yellow": "33"}
 
 
 def painted(text: str, style: str, stream: TextIO) -> str:

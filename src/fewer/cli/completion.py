@@ -31,7 +31,7 @@ _VALUES: dict[str, tuple[str, ...] | str] = {
     "split": ("train", "validation", "test"),
     "to": ("c", "onnx"),
     "scale": ("quick", "full"),
-    "prune": ("magnitude", "lamp", "snip", "grasp", "synflow", "random"),
+    "prune": ("magnitude", "lamp", "snip", "grasp", "synflow", "random", "lottery", "dense"),
     "harden": ("fgsm:0.3", "fast:0.3", "free:0.3", "pgd:0.3", "trades:0.3", "mart:0.3"),
     "attack": ("fgsm:0.3", "pgd:0.3", "apgd:0.3", "apgd-t:0.3", "fab-t:0.3", "square:0.3", "suite:0.3"),
     "optimizer": ("adam", "adamw", "adabelief", "sgd"),

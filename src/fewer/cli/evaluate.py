@@ -57,11 +57,5 @@ def figures_of(run, arguments: argparse.Namespace) -> dict[str, float]:  # type:
     from fewer.core.abilities import Classifier
 
     attacks, classifier = "+".join(arguments.attack), isinstance(run.task, Classifier)
-    if arguments.limit is not None and not classifier:
-        raise UserError(
-            f"--limit {arguments.limit} for {run.job.task}, which is no classifier",
-            "its whole split",
-            "leave --limit out",
-        )
     found = under_attack(run.task, modules, attacks, split=arguments.split, limit=arguments.limit, seed=seed)
     return found if classifier else {f"{name} under {attacks}": value for name, value in found.items()}

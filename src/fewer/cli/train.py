@@ -25,8 +25,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", required=True, help="run folder; the same command goes on where it was killed")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a task setting")
     parser.add_argument(
-        "--prune", metavar="METHOD[,KEY=VALUE...]", help="magnitude, lamp, snip, grasp, synflow, random"
-    )
+        "--prune", metavar="METHOD[,KEY=VALUE...]",
+        help="magnitude, lamp, snip, grasp, synflow, random, lottery or dense",
+    )  # fmt: skip
     parser.add_argument("--sparsity", type=float, help="share of the weights to remove (default 0.9)")
     parser.add_argument("--harden", metavar="KIND:BUDGET", help="adversarial training, such as pgd:0.3")
     parser.add_argument("--from", dest="start_from", metavar="RUN", help="start from a finished run's weights and mask")
@@ -93,34 +94,28 @@ def run(arguments: argparse.Namespace) -> None:
 
 def job_of(arguments: argparse.Namespace):  # type: ignore[no-untyped-def]
     """The job the words describe; everything wrong with it is said now, not after hours."""
+    from fewer.attack.recipe import harden_text
     from fewer.core.engine import Training
     from fewer.core.optimizer import Optimizer
     from fewer.core.registry import task_class
     from fewer.core.settings import from_text
     from fewer.job import Job
-    from fewer.prune.pruning import Pruning
+    from fewer.prune.recipe import parse_prune
 
     kind, _ = task_class(arguments.task)
     wanted = {name: getattr(arguments, name) for name in _TRAINING}
     options = {**kind.recommended, **{name: value for name, value in wanted.items() if value is not None}}
     if arguments.optimizer:
         options["optimizer"] = from_text(Optimizer, _pairs(arguments.optimizer, "kind"), options.get("optimizer"))
-    prune = None
-    if arguments.prune:
-        pairs = _pairs(arguments.prune, "method")
-        if arguments.sparsity is not None:
-            if any(pair.startswith("sparsity=") for pair in pairs):
-                raise UserError(f"--prune {arguments.prune} --sparsity {arguments.sparsity}", "one sparsity")
-            pairs = [*pairs, f"sparsity={arguments.sparsity}"]
-        prune = from_text(Pruning, pairs)
-    elif arguments.sparsity is not None:
+    prune = parse_prune(arguments.prune, () if arguments.sparsity is None else (f"sparsity={arguments.sparsity}",))
+    if prune is None and arguments.sparsity is not None:
         raise UserError(f"--sparsity {arguments.sparsity} alone", "a method to prune by", "add --prune snip")
     return Job(
         task=arguments.task,
         settings=tuple(arguments.set),
         training=Training(**options),
         prune=prune,
-        harden=arguments.harden,
+        harden=harden_text(arguments.harden),
         engine=arguments.engine,
         seeds=seeds_of(arguments.seeds),
         start_from=arguments.start_from,

@@ -13,7 +13,17 @@ from torch import Tensor
 from fewer.core.errors import UserError
 from fewer.core.task import Inputs, Nets, Noise, Task
 
-__all__ = ["Attackable", "Classifier", "Featured", "Grouped", "Spare", "Together", "Voting", "ability"]
+__all__ = [
+    "Attackable",
+    "Classifier",
+    "Featured",
+    "Grouped",
+    "Spare",
+    "Together",
+    "Voting",
+    "ability",
+    "movable_surface",
+]
 
 Ability = TypeVar("Ability")
 
@@ -101,4 +111,16 @@ def ability(task: Task[Any], wanted: type[Ability], needed_by: str) -> Ability:
         f"{type(task).__name__} has no {', '.join(missing)}",
         f"a task that is {wanted.__name__}, which {needed_by} needs",
         f"add them as fewer.core.abilities.{wanted.__name__} describes",
+    )
+
+
+def movable_surface(task: Attackable, batch: Any) -> Tensor:
+    """What an adversary may change, of a task where it can be changed a little: whole numbers cannot."""
+    surface = task.surface(batch)
+    if surface.is_floating_point():
+        return surface
+    raise UserError(
+        f"{type(task).__name__}, whose inputs are {str(surface.dtype).removeprefix('torch.')}",
+        "floating-point inputs, which an attack can move a little along a gradient",
+        "tokens can be neither attacked nor hardened; let quantities be floats",
     )

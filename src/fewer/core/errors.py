@@ -1,6 +1,6 @@
-"""The one error that is the user's to mend."""
+"""The one error that is the user's to mend, and the one warning that is theirs to know."""
 
-__all__ = ["UserError"]
+__all__ = ["Notice", "UserError"]
 
 
 class UserError(ValueError):
@@ -13,3 +13,7 @@ class UserError(ValueError):
         self.given, self.expected, self.cure = given, expected, cure
         line = f"{given}; expected {expected}" + (f"; {cure}" if cure else "")
         super().__init__(" ".join(line.split()))
+
+
+class Notice(UserWarning):
+    """What was done with the user's input: right, but not what they might think. The command line prints the line."""

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from fewer.core.abilities import Attackable, Classifier, Featured, ability
+from fewer.core.abilities import Attackable, Classifier, Featured, ability, movable_surface
 from fewer.core.data import batches, convert
 from fewer.core.errors import UserError
 from fewer.core.nets import NetworkSet, frozen
@@ -198,7 +198,7 @@ def _highest(
     for number, pairs in enumerate(wanted.nonzero().split(together)):
         feature, sample = pairs.unbind(1)
         moved = pytree.tree_map(lambda leaf, rows=sample: leaf.index_select(0, rows), batch)
-        middle = attackable.surface(moved)
+        middle = movable_surface(attackable, moved)
         low, high = (middle - reach.budget).clamp(min=lowest), (middle + reach.budget).clamp(max=highest)
         noise = Stream(torch.tensor(reach.seed), torch.tensor(number), start.dtype)
         for turn in range(reach.starts):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+from fewer.core.errors import Notice
 from fewer.sparse import chain, codec
 
 __all__ = ["KernelsMissing", "missing", "warn_once"]
@@ -11,7 +12,7 @@ __all__ = ["KernelsMissing", "missing", "warn_once"]
 _told: set[str] = set()
 
 
-class KernelsMissing(UserWarning):
+class KernelsMissing(Notice):
     """Packs work without the C kernels, slowly."""
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fewer.attack.recipe import harden_text
 from fewer.core.engine import Training
 from fewer.core.errors import UserError
 from fewer.core.optimizer import Optimizer
@@ -16,13 +17,12 @@ from fewer.core.registry import task_class
 from fewer.core.settings import from_text, nearest
 from fewer.job import Job, job_from
 from fewer.prune.pruning import Pruning
+from fewer.prune.recipe import parse_prune
 
 __all__ = ["KEYS", "Point", "checked_key", "point_of"]
 
 KEYS = ("task", "seed", "steps", "batch", "precision", "device", "engine", "prune", "sparsity", "harden", "from")
 _GROUPS = {"optimizer": Optimizer, "prune": Pruning}
-_DENSE = ("", "none", "dense")
-_LOTTERY = "magnitude,when=rounds"
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def point_of(flat: Mapping[str, Any], labels: Mapping[str, Any]) -> Point:
         settings=words,
         training=_training(flat, kind.recommended),
         prune=_pruning(flat),
-        harden=_harden(flat),
+        harden=harden_text(str(flat.get("harden", ""))),
         engine=str(flat.get("engine", "auto")),
         seeds=(_whole(flat.get("seed", 0), "seed"),),
         start_from=str(flat["from"]) if flat.get("from") else None,
@@ -115,28 +115,10 @@ def _training(flat: Mapping[str, Any], recommended: Mapping[str, Any]) -> Traini
 
 
 def _pruning(flat: Mapping[str, Any]) -> Pruning | None:
-    method = str(flat.get("prune", ""))
-    if method in _DENSE:
-        return None
-    name, _, rest = method.partition(",")
-    if name == "lottery":
-        name, _, more = _LOTTERY.partition(",")
-        rest = f"{more},{rest}" if rest else more
-    pairs = [f"method={name}", *(rest.split(",") if rest else [])]
-    pairs += [f"{key[6:]}={_text(value)}" for key, value in flat.items() if key.startswith("prune.")]
+    more = [f"{key[6:]}={_text(value)}" for key, value in flat.items() if key.startswith("prune.")]
     if "sparsity" in flat:
-        pairs.append(f"sparsity={_text(flat['sparsity'])}")
-    return from_text(Pruning, pairs)
-
-
-def _harden(flat: Mapping[str, Any]) -> str | None:
-    text = str(flat.get("harden", ""))
-    if text in ("", "none"):
-        return None
-    from fewer.attack.recipe import parse_harden
-
-    parse_harden(text)
-    return text
+        more.append(f"sparsity={_text(flat['sparsity'])}")
+    return parse_prune(str(flat.get("prune", "")), more)
 
 
 def _whole(value: Any, key: str) -> int:

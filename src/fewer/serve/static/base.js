@@ -46,8 +46,9 @@ export const whole = (number) => number.toLocaleString("en");
 export function newest(question, show) {
   let running = false;
   let next;
-  return async function put(value) {
-    next = { value };
+  let wanted;
+  async function put(value) {
+    next = wanted = { value };
     if (running) return;
     running = true;
     while (next) {
@@ -56,13 +57,15 @@ export function newest(question, show) {
       try {
         const answer = await question(given.value);
         trouble();
-        if (!next) show(answer, given.value);
+        if (given === wanted) show(answer, given.value);
       } catch (error) {
         trouble(error);
       }
     }
     running = false;
-  };
+  }
+  put.forget = () => { next = wanted = undefined; };
+  return put;
 }
 
 export async function header() {

@@ -134,8 +134,19 @@ function pointed(event) {
   move(metres((event.clientX - box.left) / box.width, 0), metres(1 - (event.clientY - box.top) / box.height, 1));
 }
 
-map.addEventListener("pointerdown", (event) => { map.setPointerCapture(event.pointerId); pointed(event); });
-map.addEventListener("pointermove", pointed);
+// a finger may be about to scroll the page: it counts once it drags sideways, or where it is lifted
+let touched;
+map.addEventListener("pointerdown", (event) => {
+  map.setPointerCapture(event.pointerId);
+  touched = event.pointerType === "touch" ? event : undefined;
+  if (!touched) pointed(event);
+});
+map.addEventListener("pointermove", (event) => {
+  if (touched && Math.abs(event.clientX - touched.clientX) <= Math.abs(event.clientY - touched.clientY)) return;
+  touched = undefined;
+  pointed(event);
+});
+map.addEventListener("pointerup", (event) => { if (touched) pointed(event); });
 map.addEventListener("keydown", (event) => {
   const [dx, dy] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key] || [];
   if (dx === undefined) return;

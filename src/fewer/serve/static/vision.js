@@ -128,6 +128,7 @@ function again() {
 }
 
 function reset() {
+  put.forget(); // an answer on its way is about a digit that is gone
   blank();
   for (const { card, canvas, verdict, bars } of Object.values(panels)) {
     canvas.width = canvas.height = 28;

@@ -2,9 +2,10 @@
 
 `.npz` with `access_points` (L, 2) in metres and either
   `maps_db` (L, rows, columns), or `map_0`, `map_1`, ... one per access point, and `pixel_m`; or
-  `phones` (n, 2) in metres and `rsrp_db` (n, L), NaN where an access point was not heard.
+  `phones` (n, 2) in metres and `rsrp_db` (n, L) in dBm, NaN where an access point was not heard.
 `.csv` with a header `x_m,y_m,NAME@X:Y,NAME@X:Y,...`, one column per access point with its place, one row per place,
-an empty cell where it was not heard. Nothing in these files is executed.
+an empty cell where it was not heard. `signals.py` says what else counts as not heard. Nothing in these files is
+executed.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from fewer.tasks.cellfree.deployment import Deployment, Radio
 from fewer.tasks.cellfree.placement import checked_positions
 from fewer.tasks.cellfree.settings import Settings
 from fewer.tasks.cellfree.shadowing import MapShadows
+from fewer.tasks.cellfree.signals import Log, checked_log, unmarked
 
 __all__ = ["DriveRadio", "MapRadio", "read_deployment"]
 
@@ -80,15 +82,14 @@ def read_deployment(settings: Settings) -> Deployment:
     if kind not in (".npz", ".csv"):
         raise UserError(f"maps {path.name!r}", "a .npz or .csv file", "see fewer.tasks.cellfree.measured")
     try:
-        arrays = _from_npz(path) if kind == ".npz" else _from_csv(path)
+        arrays, lines = (_from_npz(path), []) if kind == ".npz" else _from_csv(path)
     except OSError as error:
         raise UserError(f"maps {settings.maps} ({error.strerror or error})", "a file that can be read") from None
     positions = checked_positions(arrays.get("access_points", np.zeros((0, 2))), f"access points of {path.name}")
     radio: Radio
     if "phones" in arrays:
-        signals = _logged(arrays, len(positions), path.name)
-        radio = _drive(arrays["phones"], signals, path.name)
-        ends = arrays["phones"]
+        ends, signals = checked_log(_logged(arrays, lines, len(positions), path.name))
+        radio = _drive(ends, signals, path.name)
     else:
         signals = _maps(arrays, len(positions), path.name)
         lookup = MapShadows(_filled(signals).astype(np.float32), _pixel(arrays, path.name))
@@ -115,40 +116,43 @@ def _from_npz(path: Path) -> dict[str, Floats]:
         raise UserError(f"{path.name} ({str(error).splitlines()[0]})", "arrays of numbers in an npz file") from None
 
 
-def _from_csv(path: Path) -> dict[str, Floats]:
+def _from_csv(path: Path) -> tuple[dict[str, Floats], list[int]]:
+    """The table's arrays, and the line of the file in which each row stands."""
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:  # spreadsheets put a mark before the first column
-            rows = [[cell.strip() for cell in row] for row in csv.reader(file) if row]
+            reader = csv.reader(file)
+            table = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if row]
     except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{path.name} ({error})", "a table as UTF-8 text") from None
-    if not rows or rows[0][:2] != ["x_m", "y_m"] or not all("@" in name for name in rows[0][2:]):
-        raise UserError(f"{path.name} with header {rows[0] if rows else '(none)'}", "x_m,y_m,NAME@X:Y,...")
-    for number, row in enumerate(rows[1:], 2):
-        if len(row) != len(rows[0]):
-            raise UserError(f"{path.name} with {len(row)} cells in row {number}", f"{len(rows[0])}, as in the header")
+    (_, header), *rows = table or [(1, [])]
+    if header[:2] != ["x_m", "y_m"] or not all("@" in name for name in header[2:]):
+        raise UserError(f"{path.name} with header {header or '(none)'}", "x_m,y_m,NAME@X:Y,...")
+    for line, row in rows:
+        if len(row) != len(header):
+            raise UserError(f"{path.name} with {len(row)} cells in line {line}", f"{len(header)}, as in the header")
     try:
-        places = [[float(n) for n in name.rpartition("@")[2].split(":")] for name in rows[0][2:]]
-        table = np.array([[float(cell) if cell else np.nan for cell in row] for row in rows[1:]])
-        table = table.reshape(-1, len(rows[0]))
+        places = [[float(n) for n in name.rpartition("@")[2].split(":")] for name in header[2:]]
+        cells = np.array([[_number(cell, line) for cell in row] for line, row in rows]).reshape(-1, len(header))
         positions = np.array(places).reshape(-1, 2)
     except ValueError as error:
         raise UserError(f"{path.name} ({error})", "numbers, and NAME@X:Y for each access point") from None
-    return {"access_points": positions, "phones": table[:, :2], "rsrp_db": table[:, 2:]}
+    return {"access_points": positions, "phones": cells[:, :2], "rsrp_db": cells[:, 2:]}, [line for line, _ in rows]
 
 
-def _logged(arrays: dict[str, Floats], count: int, name: str) -> Floats:
-    """(n, L) in dB, NaN where not heard."""
+def _number(cell: str, line: int) -> float:
+    try:
+        return float(cell) if cell else np.nan
+    except ValueError:
+        raise ValueError(f"{cell!r} in line {line}") from None
+
+
+def _logged(arrays: dict[str, Floats], lines: list[int], count: int, name: str) -> Log:
     phones, heard = arrays["phones"], arrays.get("rsrp_db", np.zeros((0, 0)))
     if phones.ndim != 2 or phones.shape[1] != 2 or heard.shape != (len(phones), count):
         raise UserError(
             f"{name} with phones {phones.shape} and rsrp_db {heard.shape}", f"(n, 2) and (n, {count}) of the same n"
         )
-    if not np.isfinite(phones).all() or np.isinf(heard).any() or np.isnan(heard).all(axis=1).any():
-        raise UserError(
-            f"{name} with an infinite number, a place that is NaN or one where nothing was heard",
-            "finite places and signals",
-        )
-    return heard
+    return Log(name, phones, heard, lines)
 
 
 def _drive(phones: Floats, heard: Floats, name: str) -> DriveRadio:
@@ -172,7 +176,7 @@ def _maps(arrays: dict[str, Floats], count: int, name: str) -> Floats:
     if single and len({one.shape for one in single}) > 1:
         sizes = sorted({one.shape for one in single})
         raise UserError(f"{name} with maps of sizes {sizes[0]} and {sizes[1]}", "maps of one size")
-    maps = np.stack(single) if single else arrays.get("maps_db", np.zeros(0))
+    maps = unmarked(np.stack(single) if single else arrays.get("maps_db", np.zeros(0)))
     if maps.ndim != 3 or len(maps) != count:
         raise UserError(f"{name} with maps {maps.shape} of {count} access points", f"({count}, rows, columns)")
     if not maps.size:

@@ -102,7 +102,7 @@ class Nowcast(Task[Windows]):
     def evaluate(self, split: str) -> Generator[Windows, Tensor, dict[str, float]]:
         # the competition's own test windows have no truth: there a model is judged by the validation windows
         judged = "validation" if split == "test" and self.settings.data else split
-        data, scores = self._split(judged), Scores(rain_mm_per_hour=self.settings.rain_mm_per_hour)
+        data, scores = self.data(judged), Scores(rain_mm_per_hour=self.settings.rain_mm_per_hour)
         for index in batches(data, self.per_batch):
             batch = data.take(index)
             scores.add((yield batch), batch.rate, batch.valid, batch.place)
