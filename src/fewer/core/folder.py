@@ -22,7 +22,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from fewer.core.errors import UserError
-from fewer.core.whole import finite, refusal, write_whole
+from fewer.core.whole import clear_parts, finite, refusal, write_whole
 
 __all__ = ["Folder"]
 
@@ -56,10 +56,10 @@ class Folder:
             yield
 
     def prepare(self) -> None:
-        """Make it if it is not there, and take away what a killed writer left; for the lock's holder alone."""
+        """Make it if it is not there; take away what a killed writer left in it if it is a run's and no stranger's."""
         self.path.mkdir(parents=True, exist_ok=True)
-        for part in self.path.glob(".*.part"):
-            part.unlink(missing_ok=True)
+        if (self.path / "config.json").exists():
+            clear_parts(self.path)
 
     def claim(self, config: Mapping[str, Any], versions: Mapping[str, Any]) -> bool:
         """Write the configuration, or refuse a folder that holds another one and say where they differ.
