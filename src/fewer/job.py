@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 import fewer
+from fewer.core import checkpoint
 from fewer.core.choice import FILE
 from fewer.core.cohort import Cohort
 from fewer.core.engine import Engine, Training
@@ -177,9 +178,7 @@ class Job:
         return modules
 
     def _train(self, engine: Engine, folder: Folder, loop: Loop | None) -> Engine:
-        if (folder.path / "state.safetensors").exists():
-            engine.restore_(folder.read_tensors("state.safetensors"))
-        else:
+        if not checkpoint.restore_(engine, folder):
             self.prepare_(engine)
         # decided by the mask that training starts with; a gradual one is another when a killed run goes on
         steady = self.prune is None or self.prune.when != "gradual"
@@ -221,8 +220,8 @@ class Job:
 
 def _tidy(folder: Folder) -> None:
     """Remove what only an unfinished run needs."""
-    for name in ("state.safetensors", FILE):
-        folder.remove(name)
+    checkpoint.forget(folder)
+    folder.remove(FILE)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ metrics.jsonl         one line per log step
 metrics.json          the final figures; its presence means the run is finished
 weights.safetensors   network/parameter, dense, pruned weights exactly zero
 mask.safetensors      network/parameter, bool
-state.safetensors     what resuming needs; removed when the run is finished
+state.safetensors     what resuming needs, with the one before it; removed when the run is finished
 """
 
 from __future__ import annotations
@@ -17,14 +17,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from torch import Tensor
 
 from fewer.core.errors import UserError
+from fewer.core.sealed import opened, sealed
 from fewer.core.whole import clear_parts, finite, refusal, write_whole
 
-__all__ = ["Folder"]
+__all__ = ["Damaged", "Folder"]
+
+
+class Damaged(UserError):
+    """A file that is there and is not what was written."""
 
 
 class Folder:
@@ -113,17 +117,20 @@ class Folder:
         """metrics.json; a figure that could not be computed, null there, is NaN again."""
         return _numbers(self.read_json("metrics.json"))
 
-    def read_tensors(self, name: str) -> dict[str, torch.Tensor]:
+    def read_tensors(self, name: str) -> dict[str, Tensor]:
         path = self.path / name
         try:
-            return dict(load_file(path))
+            return opened(path)
         except FileNotFoundError:
             raise UserError(f"{self.path} has no {name}", "a run folder", "see `fewer train --help`") from None
-        except (OSError, SafetensorError) as error:
-            raise UserError(f"{path} is damaged ({error})", "the file that training wrote", "train anew") from None
+        except OSError as error:
+            raise UserError(f"{path} cannot be read ({error})", "the file that training wrote") from None
+        except SafetensorError as error:
+            raise Damaged(f"{path} is damaged ({error})", "the file that training wrote", "train anew") from None
 
-    def write_tensors(self, name: str, tensors: Mapping[str, torch.Tensor]) -> None:
-        write_whole(self.path / name, save({key: t.detach().cpu().contiguous() for key, t in tensors.items()}))
+    def write_tensors(self, name: str, tensors: Mapping[str, Tensor], *, previous: str | None = None) -> None:
+        """With a checksum; `previous` is a name under which the file that was there before is kept."""
+        write_whole(self.path / name, sealed(tensors), previous=self.path / previous if previous else None)
 
     def lines(self) -> list[dict[str, Any]]:
         """The log so far; a line cut off by a kill is left out."""

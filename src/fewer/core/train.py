@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
+from fewer.core import checkpoint
 from fewer.core.choice import Choice
 from fewer.core.engine import Engine
 from fewer.core.errors import UserError
@@ -56,8 +57,8 @@ def fit(
     loop = loop or Loop()
     _refuse_rounded_volumes(engine)
     if folder is not None:
-        if engine.count == 0 and (folder.path / "state.safetensors").exists():
-            engine.restore_(folder.read_tensors("state.safetensors"))
+        if engine.count == 0:
+            checkpoint.restore_(engine, folder)
         folder.forget_after(engine.count)  # also where a kill came before the first state: the log is there already
     total, saved = engine.training.steps, time.monotonic()
     choice = Choice(engine, folder) if engine.training.choose_every else None
@@ -76,7 +77,7 @@ def fit(
             if loop.watch is not None:
                 loop.watch(engine, folder, line)
         if folder is not None and time.monotonic() - saved > loop.save_seconds and engine.count % loop.log_every == 0:
-            folder.write_tensors("state.safetensors", dict(engine.state.named()))
+            checkpoint.save(engine, folder)
             saved = time.monotonic()
     if choice is not None:
         engine.chosen = choice.restore_(engine)

@@ -25,6 +25,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from fewer.core import checkpoint
 from fewer.core.data import batches
 from fewer.core.engine import Training
 from fewer.core.errors import UserError
@@ -217,8 +218,7 @@ def _trained(one: Member, place: Place) -> tuple[Predict, dict[str, Any]]:
     folder = place.unfinished(one.name)
     with folder.locked():
         folder.claim({"scale": {**dataclasses.asdict(scale), "compile": False}, "device": place.device}, versions())
-        if (folder.path / "state.safetensors").exists():
-            engine.restore_(folder.read_tensors("state.safetensors"))
+        if checkpoint.restore_(engine, folder):
             place.say(f"{one.name}: goes on after step {engine.count} of {steps}")
         begin, before = time.monotonic(), engine.count
         fit(engine, folder, loop=Loop(log_every=max(steps // 20, 1)))

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fewer.core import checkpoint
 from fewer.core.cohort import Cohort
 from fewer.core.engine import Training
 from fewer.core.errors import UserError
@@ -84,7 +85,7 @@ def run_together(jobs: Mapping[str, Job], folder: Folder, points: Path, loop: Lo
                     raise Apart(failure.why) from None  # one replica's pruning was refused on the way
                 return dict.fromkeys(jobs, failure) | _by_name(jobs, dead)
             # all that follows can be done again from here
-            folder.write_tensors("state.safetensors", dict(engine.state.named()))
+            checkpoint.save(engine, folder)
             dead |= _diverged(engine, dead)
             _write(engine, jobs, dead, folder, points)
     return dict.fromkeys(jobs) | _by_name(jobs, dead)
@@ -114,11 +115,8 @@ def _engine(jobs: Sequence[Job]) -> Rates:
 def _begin_(engine: Rates, jobs: Sequence[Job], folder: Folder) -> dict[int, Failure]:
     """Restore or prune. A replica that cannot be pruned goes on unpruned and is not counted."""
     dead: dict[int, Failure] = {}
-    saved = (folder.path / "state.safetensors").exists()
-    refused = folder.path / "refused.json"
-    if saved:
-        engine.restore_(folder.read_tensors("state.safetensors"))
-        found = folder.read_json("refused.json") if refused.exists() else {}
+    if checkpoint.restore_(engine, folder):
+        found = folder.read_json("refused.json") if (folder.path / "refused.json").exists() else {}
         return {int(replica): Failure(**failure) for replica, failure in found.items()}
     for replica, job in enumerate(jobs):
         if job.prune is not None and job.prune.when != "gradual":
