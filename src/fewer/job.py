@@ -29,9 +29,9 @@ from fewer.core.named import check_unchanged, named_files
 from fewer.core.optimizer import Optimizer
 from fewer.core.plain import Plain
 from fewer.core.registry import make
-from fewer.core.state import fill_, fresh_modules, tensors_of
+from fewer.core.state import check_finite, fill_, fresh_modules, tensors_of
 from fewer.core.task import Task
-from fewer.core.train import Event, Loop, fit, save_results
+from fewer.core.train import Event, Loop, diverged_, fit, not_finite, save_results
 from fewer.prune.pruning import Pruning, prune_
 from fewer.prune.schedule import events_for
 from fewer.rounds import run_rounds
@@ -201,11 +201,14 @@ class Job:
 
     def _cohort(self, folder: Folder, loop: Loop | None) -> list[dict[str, float]]:
         engine = self._train(self.build(), folder, loop)
+        lost = diverged_(engine)
         figures = evaluate_cohort(engine.task, engine.state)
         for found, step in zip(figures, engine.chosen):
             found["chosen_step"] = step
         made = folder.read_json("config.json")["versions"]
         for replica, seed in enumerate(self.seeds):
+            if replica in lost:
+                continue
             part = Folder(folder.path / f"seed-{seed}")
             part.prepare()
             part.write_json(
@@ -213,6 +216,9 @@ class Job:
             )
             save_results(engine, replica, part)
             part.write_json("metrics.json", figures[replica])
+        if lost:
+            apart = ", ".join(str(self.seeds[replica]) for replica in lost)
+            raise not_finite(engine.count, f" (seed {apart}; the others are finished in {folder.path}/seed-*)")
         folder.write_json("metrics.json", {"replicas": figures})
         _tidy(folder)
         return figures
@@ -261,6 +267,7 @@ def load(path: str | Path, changes: Sequence[str] = ()) -> Trained:
         state = {key.removeprefix(prefix): t for key, t in tensors.items() if key.startswith(prefix)}
         fill_(module, state)
         module.train(False)
+    check_finite(modules, str(path))
     return Trained(folder.path, job, task, modules, _read_mask(path), folder.figures())
 
 

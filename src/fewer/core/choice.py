@@ -95,4 +95,5 @@ def _judged(engine: Engine) -> tuple[str, Tensor]:
         figures = evaluate_cohort(engine.task, state, "validation")
     name = next(iter(figures[0]))
     values = torch.tensor([float(found[name]) for found in figures], dtype=torch.float64)
-    return name, torch.nan_to_num(values, nan=-math.inf)
+    # weights that are not finite may well score: they answer the same to everything
+    return name, torch.where(state.finite(), torch.nan_to_num(values, nan=-math.inf), -math.inf)

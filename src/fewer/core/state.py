@@ -22,7 +22,9 @@ from fewer.core.mask import Mask, prunable
 from fewer.core.seed import torch_seed
 from fewer.core.task import Task
 
-__all__ = ["Network", "State", "fill_", "fresh_modules", "start", "tensors_of"]
+__all__ = ["Network", "State", "check_finite", "fill_", "fresh_modules", "start", "tensors_of"]
+
+_STATISTICS = ("running_mean", "running_var")  # of norms; another buffer may hold an infinity on purpose, as masks do
 
 
 @dataclass
@@ -94,6 +96,13 @@ class State:
             for name, moments in by_network.items():
                 for key, tensor in moments.items():
                     yield f"moments/{index}/{name}/{key}", tensor
+
+    def finite(self) -> Tensor:
+        """(replicas,): whose weights and running statistics are."""
+        found = [network.weights for network in self.networks.values()]
+        for network in self.networks.values():
+            found += [buffer.flatten(1) for key, buffer in network.buffers.items() if key.endswith(_STATISTICS)]
+        return torch.stack([tensor.isfinite().all(1) for tensor in found]).all(0).cpu()
 
     def load_(self, tensors: Mapping[str, Tensor]) -> None:
         """Take over what `named` gave; a tensor that is missing or of another shape is an error."""
@@ -170,6 +179,18 @@ def fill_(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     module.to(next((tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()), torch.float32))
     for key, tensor in tensors_of(module).items():
         tensor.copy_(tensors[key])
+
+
+def check_finite(modules: Mapping[str, nn.Module], whose: str) -> None:
+    """Refuse the networks of a training that diverged, as `State.finite` tells them."""
+    for name, module in modules.items():
+        statistics = [(key, buffer) for key, buffer in module.named_buffers() if key.endswith(_STATISTICS)]
+        for key, tensor in [*module.named_parameters(), *statistics]:
+            if not bool(tensor.isfinite().all()):
+                raise UserError(
+                    f"{whose}, whose {name}.{key} is not finite", "the weights of a training that converged",
+                    "train anew, with a lower learning rate",
+                )  # fmt: skip
 
 
 def fresh_modules(task: Task[Any], seed: int) -> dict[str, nn.Module]:

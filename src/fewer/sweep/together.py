@@ -18,7 +18,7 @@ from fewer.core.errors import UserError
 from fewer.core.evaluate import evaluate_cohort
 from fewer.core.folder import Folder
 from fewer.core.task import Task
-from fewer.core.train import Loop, fit, not_finite, save_results
+from fewer.core.train import Loop, diverged_, fit, not_finite, save_results
 from fewer.job import Job
 from fewer.prune.pruning import prune_
 from fewer.prune.schedule import events_for
@@ -86,7 +86,8 @@ def run_together(jobs: Mapping[str, Job], folder: Folder, points: Path, loop: Lo
                 return dict.fromkeys(jobs, failure) | _by_name(jobs, dead)
             # all that follows can be done again from here
             checkpoint.save(engine, folder)
-            dead |= _diverged(engine, dead)
+            for replica in diverged_(engine):
+                dead.setdefault(replica, failure_of(not_finite(engine.count)))
             _write(engine, jobs, dead, folder, points)
     return dict.fromkeys(jobs) | _by_name(jobs, dead)
 
@@ -126,18 +127,6 @@ def _begin_(engine: Rates, jobs: Sequence[Job], folder: Folder) -> dict[int, Fai
                 dead[replica] = failure_of(error)
     folder.write_json("refused.json", {str(replica): dataclasses.asdict(found) for replica, found in dead.items()})
     return dead
-
-
-def _diverged(engine: Rates, dead: Mapping[int, Failure]) -> dict[int, Failure]:
-    """Replicas whose weights are not finite; they are emptied, so that the others can be judged beside them."""
-    found: dict[int, Failure] = {}
-    for replica in range(len(engine.state.seeds)):
-        rows = [network.weights[replica] for network in engine.state.networks.values()]
-        if not all(bool(torch.isfinite(row).all()) for row in rows):
-            found[replica] = failure_of(not_finite(engine.count))
-            for row in rows:
-                row.zero_()
-    return {replica: failure for replica, failure in found.items() if replica not in dead}
 
 
 def _write(engine: Rates, jobs: Mapping[str, Job], dead: Mapping[int, Failure], folder: Folder, points: Path) -> None:
