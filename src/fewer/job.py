@@ -6,18 +6,14 @@ This is the first module above the methods: it combines a task, hardening, pruni
 from __future__ import annotations
 
 import dataclasses
-import platform
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy
 import torch
 from torch import Tensor, nn
 
-import fewer
 from fewer.core import checkpoint
 from fewer.core.choice import FILE
 from fewer.core.cohort import Cohort
@@ -32,12 +28,13 @@ from fewer.core.registry import make
 from fewer.core.state import check_finite, fill_, fresh_modules, tensors_of
 from fewer.core.task import Task
 from fewer.core.train import Event, Loop, diverged_, fit, not_finite, save_results
+from fewer.core.versions import versions
 from fewer.prune.pruning import Pruning, prune_
 from fewer.prune.schedule import events_for
 from fewer.rounds import run_rounds
 from fewer.sparse.engine import sparse_engine, worthwhile
 
-__all__ = ["ENGINES", "Job", "Trained", "load", "versions"]
+__all__ = ["ENGINES", "Job", "Trained", "load"]
 
 ENGINES = ("auto", "plain", "cohort", "sparse")
 
@@ -309,18 +306,3 @@ def _read_mask(path: str | Path) -> dict[str, dict[str, Tensor]]:
 def _run_of(path: str, seed: int, count: int) -> Path:
     part = Path(path) / f"seed-{seed}"
     return part if count > 1 and part.exists() else Path(path)
-
-
-def versions() -> dict[str, str]:
-    """What a result depends on beside its settings."""
-    commit = ""
-    try:
-        here = Path(__file__).resolve().parent
-        command = ["git", "-C", str(here), "rev-parse", "HEAD"]
-        commit = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout.strip()
-    except OSError:
-        pass
-    return {
-        "fewer": fewer.__version__, "commit": commit, "python": platform.python_version(), "torch": torch.__version__,
-        "numpy": numpy.__version__, "machine": platform.machine(),
-    }  # fmt: skip

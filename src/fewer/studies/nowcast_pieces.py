@@ -34,8 +34,8 @@ from fewer.core.folder import Folder
 from fewer.core.plain import Plain
 from fewer.core.task import Data, Predict
 from fewer.core.train import Loop, fit
+from fewer.core.versions import versions
 from fewer.core.whole import write_whole
-from fewer.job import versions
 from fewer.studies.nowcast_members import SCALES, Member, Scale, member
 from fewer.studies.study import Say, hardware
 from fewer.tasks.nowcast.climatology import Climatology
