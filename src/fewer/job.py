@@ -37,6 +37,11 @@ from fewer.sparse.engine import sparse_engine, worthwhile
 __all__ = ["ENGINES", "Job", "Trained", "load"]
 
 ENGINES = ("auto", "plain", "cohort", "sparse")
+_WROTE = "what `fewer train` wrote"
+_KINDS = {
+    "task": str, "settings": list, "training": dict, "prune": dict | None, "harden": str | None, "engine": str,
+    "seeds": list, "start_from": str | None,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -95,11 +100,10 @@ class Job:
         folder = Folder(out)
         with folder.locked():
             if not (fresh := folder.claim(self.config(), self.made_with())):
-                check_unchanged(_files(folder), self.settings, cure="choose another --out")
+                check_unchanged(folder.versions().get("files", {}), self.settings, cure="choose another --out")
             if folder.finished:
                 _tidy(folder)  # a kill may have come just before this
-                found = folder.figures()
-                return list(found["replicas"]) if "replicas" in found else [found]
+                return folder.figures()
             try:
                 return self._into(folder, loop)
             except UserError:
@@ -202,7 +206,7 @@ class Job:
         figures = evaluate_cohort(engine.task, engine.state)
         for found, step in zip(figures, engine.chosen):
             found["chosen_step"] = step
-        made = folder.read_json("config.json")["versions"]
+        made = folder.versions()
         for replica, seed in enumerate(self.seeds):
             if replica in lost:
                 continue
@@ -255,7 +259,7 @@ def load(path: str | Path, changes: Sequence[str] = ()) -> Trained:
         raise UserError(f"{path} is not finished", "a finished run", "run the same `fewer train` again to go on")
     if len(job.seeds) > 1:
         raise UserError(f"{path} holds {len(job.seeds)} replicas", "one run", f"name one of {path}/seed-*")
-    check_unchanged(_files(folder), job.settings, changes)
+    check_unchanged(folder.versions().get("files", {}), job.settings, changes)
     task = make(job.task, (*job.settings, *changes))
     modules = fresh_modules(task, job.seeds[0])
     tensors = folder.read_tensors("weights.safetensors")
@@ -265,12 +269,17 @@ def load(path: str | Path, changes: Sequence[str] = ()) -> Trained:
         fill_(module, state)
         module.train(False)
     check_finite(modules, str(path))
-    return Trained(folder.path, job, task, modules, _read_mask(path), folder.figures())
+    return Trained(folder.path, job, task, modules, _read_mask(path), folder.figures()[0])
 
 
 def job_from(config: Mapping[str, Any]) -> Job:
     """The job a config.json describes."""
     try:
+        for name, kind in _KINDS.items():
+            if not isinstance(config[name], kind):
+                raise UserError(f"a config.json whose {name} is {config[name]!r}", _WROTE, "train anew")
+        if not all(isinstance(word, str) for word in config["settings"]):
+            raise UserError(f"a config.json whose settings are {config['settings']}", _WROTE, "train anew")
         training = dict(config["training"])
         described = dict(training.pop("optimizer"))
         described["betas"] = tuple(described["betas"])
@@ -287,12 +296,10 @@ def job_from(config: Mapping[str, Any]) -> Job:
         )
     except UserError:
         raise
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"a config.json without {error}", "what `fewer train` wrote", "train anew") from None
-
-
-def _files(folder: Folder) -> dict[str, str]:
-    return dict(folder.read_json("config.json").get("versions", {}).get("files", {}))
+    except KeyError as error:
+        raise UserError(f"a config.json without {error}", _WROTE, "train anew") from None
+    except (AttributeError, TypeError, ValueError) as error:
+        raise UserError(f"a config.json that describes no run ({error})", _WROTE, "train anew") from None
 
 
 def _read_mask(path: str | Path) -> dict[str, dict[str, Tensor]]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -113,9 +114,21 @@ class Folder:
     def write_json(self, name: str, content: Any) -> None:
         write_whole(self.path / name, (json.dumps(finite(content), indent=1, allow_nan=False) + "\n").encode())
 
-    def figures(self) -> Any:
-        """metrics.json; a figure that could not be computed, null there, is NaN again."""
-        return _numbers(self.read_json("metrics.json"))
+    def figures(self) -> list[dict[str, float]]:
+        """Of each replica, from metrics.json; one that could not be computed, null there, is NaN again."""
+        content = self.read_json("metrics.json")
+        rows = content.get("replicas", [content]) if isinstance(content, dict) else None
+        if not isinstance(rows, list) or not rows or not all(_are_figures(row) for row in rows):
+            raise Damaged(f"{self.path / 'metrics.json'} without figures", "numbers by name", "train anew")
+        return [{name: math.nan if value is None else value for name, value in row.items()} for row in rows]
+
+    def versions(self) -> dict[str, Any]:
+        """What config.json says beside the settings."""
+        config = self.read_json("config.json")
+        found = config.get("versions", {}) if isinstance(config, dict) else None
+        if not isinstance(found, dict) or not isinstance(found.get("files", {}), dict):
+            raise Damaged(f"{self.path / 'config.json'} without versions", "what `fewer train` wrote", "train anew")
+        return found
 
     def read_tensors(self, name: str) -> dict[str, Tensor]:
         path = self.path / name
@@ -133,14 +146,25 @@ class Folder:
         write_whole(self.path / name, sealed(tensors), previous=self.path / previous if previous else None)
 
     def lines(self) -> list[dict[str, Any]]:
-        """The log so far; a line cut off by a kill is left out."""
+        """The log so far; a last line cut off by a kill is left out."""
         path = self.path / "metrics.jsonl"
+        try:
+            *whole, _ = path.read_bytes().split(b"\n")  # what follows the last line's end is empty or cut off
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise UserError(f"{path} cannot be read ({error})", "the log that training wrote") from None
         found = []
-        for line in path.read_text().splitlines() if path.exists() else []:
+        for number, text in enumerate(whole, 1):
             try:
-                found.append(json.loads(line))
+                found.append(json.loads(text))
             except ValueError:
-                break
+                found.append(None)
+            if not _is_line(found[-1]):
+                raise Damaged(
+                    f"{path} is damaged in line {number}", "the log that training wrote",
+                    "remove it: only curves are drawn from it",
+                )  # fmt: skip
         return found
 
     def forget_after(self, step: int) -> None:
@@ -161,12 +185,12 @@ class Folder:
         (self.path / name).unlink(missing_ok=True)
 
 
-def _numbers(content: Any) -> Any:
-    if isinstance(content, dict):
-        return {key: _numbers(value) for key, value in content.items()}
-    if isinstance(content, list):
-        return [_numbers(value) for value in content]
-    return float("nan") if content is None else content
+def _are_figures(row: Any) -> bool:
+    return isinstance(row, dict) and all(value is None or isinstance(value, int | float) for value in row.values())
+
+
+def _is_line(line: Any) -> bool:
+    return isinstance(line, dict) and isinstance(line.get("step"), int)
 
 
 def _differences(found: Any, wanted: Any, path: str = "") -> list[str]:

@@ -131,7 +131,7 @@ def _begin_(engine: Rates, jobs: Sequence[Job], folder: Folder) -> dict[int, Fai
 
 def _write(engine: Rates, jobs: Mapping[str, Job], dead: Mapping[int, Failure], folder: Folder, points: Path) -> None:
     figures = evaluate_cohort(engine.task, engine.state)
-    lines, made = folder.lines(), folder.read_json("config.json")["versions"]
+    lines, made = folder.lines(), folder.versions()
     for replica, (name, job) in enumerate(jobs.items()):
         part = Folder(points / name)
         if replica in dead or part.finished:
