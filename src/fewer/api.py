@@ -64,20 +64,21 @@ def load(path: str | os.PathLike[str]) -> Trained:
     return job.load(Path(path))
 
 
-def audit(run: Trained, attacks: str = "suite:0.3", *, limit: int | None = None) -> Report:
+def audit(run: Trained | str | os.PathLike[str], attacks: str = "suite:0.3", *, limit: int | None = None) -> Report:
     """How much of a classifier's accuracy stands under attack, on the first `limit` test samples."""
     from fewer.attack.audit import Audit, robust
     from fewer.core.nets import NetworkSet
 
-    return robust(run.task, NetworkSet(run.modules, training=False), attacks, Audit(limit=limit))
+    found = _finished(run)
+    return robust(found.task, NetworkSet(found.modules, training=False), attacks, Audit(limit=limit))
 
 
-def pack(run: Trained, path: str | os.PathLike[str], *, values: str = "float32") -> Pack:
-    """Write a run's kept weights into one small file, and open it."""
+def pack(run: Trained | str | os.PathLike[str], path: str | os.PathLike[str], *, values: str = "float32") -> Pack:
+    """Write a run's kept weights into one small file, and open it; a run may be named by its folder."""
     from fewer.packing import pack_run
     from fewer.sparse import pack as packs
 
-    pack_run(run, Path(path), values)
+    pack_run(_finished(run), Path(path), values)
     return packs.load(path, allowance=packs.Allowance.unlimited())
 
 
@@ -95,7 +96,17 @@ def open_pack(path: str | os.PathLike[str], *, allowance: Allowance | None = Non
     return packs.load(zoo.find(path), allowance=allowance)
 
 
-def _place(task: type[Task[Any]]) -> str:
+def _finished(run: Trained | str | os.PathLike[str]) -> Trained:
+    return load(run) if isinstance(run, str | os.PathLike) else run
+
+
+def _place(task: object) -> str:
+    if not isinstance(task, type):
+        kind = type(task).__name__
+        raise UserError(
+            f"an instance of {kind}", "a task's name or its class, from which `load` can make it again",
+            f"write train({kind}, ..., settings={{...}})",
+        )  # fmt: skip
     if task.__module__ == "__main__" or "." in task.__qualname__:
         raise UserError(
             f"{task.__qualname__} of {task.__module__}", "a class in a file of its own, which `load` can import again",

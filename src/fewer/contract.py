@@ -25,7 +25,7 @@ from fewer.core.nets import NetworkSet, frozen
 from fewer.core.optimizer import Optimizer
 from fewer.core.plain import RANDOM_LAYERS, Plain
 from fewer.core.seed import Stream
-from fewer.core.state import fresh_modules
+from fewer.core.state import check_shared, fresh_modules
 from fewer.core.task import Task
 from fewer.prune.pruning import CRITERIA, Pruning, mask_for
 
@@ -80,11 +80,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def networks_share_no_parameters(task: Task[Any]) -> None:
-    seen: dict[int, str] = {}
-    for name, module in task.networks().items():
-        for key, parameter in module.named_parameters(remove_duplicate=False):
-            _require(id(parameter) not in seen, f"{name}.{key} is also {seen.get(id(parameter))}")
-            seen[id(parameter)] = f"{name}.{key}"
+    check_shared(task.networks())
 
 
 def names_agree(task: Task[Any]) -> None:

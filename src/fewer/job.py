@@ -6,18 +6,15 @@ This is the first module above the methods: it combines a task, hardening, pruni
 from __future__ import annotations
 
 import dataclasses
-import platform
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy
 import torch
 from torch import Tensor, nn
 
-import fewer
+from fewer.core import checkpoint
 from fewer.core.choice import FILE
 from fewer.core.cohort import Cohort
 from fewer.core.engine import Engine, Training
@@ -28,17 +25,23 @@ from fewer.core.named import check_unchanged, named_files
 from fewer.core.optimizer import Optimizer
 from fewer.core.plain import Plain
 from fewer.core.registry import make
-from fewer.core.state import fill_, fresh_modules, tensors_of
+from fewer.core.state import check_finite, fill_, fresh_modules, tensors_of
 from fewer.core.task import Task
-from fewer.core.train import Event, Loop, fit, save_results
+from fewer.core.train import Event, Loop, diverged_, fit, not_finite, save_results
+from fewer.core.versions import versions
 from fewer.prune.pruning import Pruning, prune_
 from fewer.prune.schedule import events_for
 from fewer.rounds import run_rounds
 from fewer.sparse.engine import sparse_engine, worthwhile
 
-__all__ = ["ENGINES", "Job", "Trained", "load", "versions"]
+__all__ = ["ENGINES", "Job", "Trained", "load"]
 
 ENGINES = ("auto", "plain", "cohort", "sparse")
+_WROTE = "what `fewer train` wrote"
+_KINDS = {
+    "task": str, "settings": list, "training": dict, "prune": dict | None, "harden": str | None, "engine": str,
+    "seeds": list, "start_from": str | None,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -97,11 +100,10 @@ class Job:
         folder = Folder(out)
         with folder.locked():
             if not (fresh := folder.claim(self.config(), self.made_with())):
-                check_unchanged(_files(folder), self.settings, cure="choose another --out")
+                check_unchanged(folder.versions().get("files", {}), self.settings, cure="choose another --out")
             if folder.finished:
                 _tidy(folder)  # a kill may have come just before this
-                found = folder.figures()
-                return list(found["replicas"]) if "replicas" in found else [found]
+                return folder.figures()
             try:
                 return self._into(folder, loop)
             except UserError:
@@ -177,9 +179,7 @@ class Job:
         return modules
 
     def _train(self, engine: Engine, folder: Folder, loop: Loop | None) -> Engine:
-        if (folder.path / "state.safetensors").exists():
-            engine.restore_(folder.read_tensors("state.safetensors"))
-        else:
+        if not checkpoint.restore_(engine, folder):
             self.prepare_(engine)
         # decided by the mask that training starts with; a gradual one is another when a killed run goes on
         steady = self.prune is None or self.prune.when != "gradual"
@@ -202,11 +202,14 @@ class Job:
 
     def _cohort(self, folder: Folder, loop: Loop | None) -> list[dict[str, float]]:
         engine = self._train(self.build(), folder, loop)
+        lost = diverged_(engine)
         figures = evaluate_cohort(engine.task, engine.state)
         for found, step in zip(figures, engine.chosen):
             found["chosen_step"] = step
-        made = folder.read_json("config.json")["versions"]
+        made = folder.versions()
         for replica, seed in enumerate(self.seeds):
+            if replica in lost:
+                continue
             part = Folder(folder.path / f"seed-{seed}")
             part.prepare()
             part.write_json(
@@ -214,6 +217,9 @@ class Job:
             )
             save_results(engine, replica, part)
             part.write_json("metrics.json", figures[replica])
+        if lost:
+            apart = ", ".join(str(self.seeds[replica]) for replica in lost)
+            raise not_finite(engine.count, f" (seed {apart}; the others are finished in {folder.path}/seed-*)")
         folder.write_json("metrics.json", {"replicas": figures})
         _tidy(folder)
         return figures
@@ -221,8 +227,8 @@ class Job:
 
 def _tidy(folder: Folder) -> None:
     """Remove what only an unfinished run needs."""
-    for name in ("state.safetensors", FILE):
-        folder.remove(name)
+    checkpoint.forget(folder)
+    folder.remove(FILE)
 
 
 @dataclass(frozen=True)
@@ -253,7 +259,7 @@ def load(path: str | Path, changes: Sequence[str] = ()) -> Trained:
         raise UserError(f"{path} is not finished", "a finished run", "run the same `fewer train` again to go on")
     if len(job.seeds) > 1:
         raise UserError(f"{path} holds {len(job.seeds)} replicas", "one run", f"name one of {path}/seed-*")
-    check_unchanged(_files(folder), job.settings, changes)
+    check_unchanged(folder.versions().get("files", {}), job.settings, changes)
     task = make(job.task, (*job.settings, *changes))
     modules = fresh_modules(task, job.seeds[0])
     tensors = folder.read_tensors("weights.safetensors")
@@ -262,12 +268,18 @@ def load(path: str | Path, changes: Sequence[str] = ()) -> Trained:
         state = {key.removeprefix(prefix): t for key, t in tensors.items() if key.startswith(prefix)}
         fill_(module, state)
         module.train(False)
-    return Trained(folder.path, job, task, modules, _read_mask(path), folder.figures())
+    check_finite(modules, str(path))
+    return Trained(folder.path, job, task, modules, _read_mask(path), folder.figures()[0])
 
 
 def job_from(config: Mapping[str, Any]) -> Job:
     """The job a config.json describes."""
     try:
+        for name, kind in _KINDS.items():
+            if not isinstance(config[name], kind):
+                raise UserError(f"a config.json whose {name} is {config[name]!r}", _WROTE, "train anew")
+        if not all(isinstance(word, str) for word in config["settings"]):
+            raise UserError(f"a config.json whose settings are {config['settings']}", _WROTE, "train anew")
         training = dict(config["training"])
         described = dict(training.pop("optimizer"))
         described["betas"] = tuple(described["betas"])
@@ -284,12 +296,10 @@ def job_from(config: Mapping[str, Any]) -> Job:
         )
     except UserError:
         raise
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"a config.json without {error}", "what `fewer train` wrote", "train anew") from None
-
-
-def _files(folder: Folder) -> dict[str, str]:
-    return dict(folder.read_json("config.json").get("versions", {}).get("files", {}))
+    except KeyError as error:
+        raise UserError(f"a config.json without {error}", _WROTE, "train anew") from None
+    except (AttributeError, TypeError, ValueError) as error:
+        raise UserError(f"a config.json that describes no run ({error})", _WROTE, "train anew") from None
 
 
 def _read_mask(path: str | Path) -> dict[str, dict[str, Tensor]]:
@@ -303,18 +313,3 @@ def _read_mask(path: str | Path) -> dict[str, dict[str, Tensor]]:
 def _run_of(path: str, seed: int, count: int) -> Path:
     part = Path(path) / f"seed-{seed}"
     return part if count > 1 and part.exists() else Path(path)
-
-
-def versions() -> dict[str, str]:
-    """What a result depends on beside its settings."""
-    commit = ""
-    try:
-        here = Path(__file__).resolve().parent
-        command = ["git", "-C", str(here), "rev-parse", "HEAD"]
-        commit = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout.strip()
-    except OSError:
-        pass
-    return {
-        "fewer": fewer.__version__, "commit": commit, "python": platform.python_version(), "torch": torch.__version__,
-        "numpy": numpy.__version__, "machine": platform.machine(),
-    }  # fmt: skip

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from fewer.core.errors import UserError
 from fewer.core.seed import Stream
+from fewer.core.state import check_finite
 from fewer.job import Trained
 from fewer.sparse import pack
 from fewer.sparse.trace import trace
@@ -23,6 +24,7 @@ _CALIBRATION = 512  # training samples from which int8 chooses its steps
 
 def pack_run(run: Trained, path: str | Path, values: str = "float32") -> int:
     """Write the run's prediction as a pack; its length in bytes."""
+    check_finite(run.modules, str(run.path))
     task = run.task
     example = task.inputs(task.data("train").take(torch.arange(2)))
     inputs = _by_name(example)

@@ -10,8 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 import fewer
+import toys
 from fewer.bench.row import Row
 from fewer.core.errors import UserError
 from fewer.core.mask import kept
@@ -105,3 +107,31 @@ def test_a_class_that_cannot_be_imported_again_is_refused(tmp_path: Path) -> Non
 
     with pytest.raises(UserError, match="a class in a file of its own"):
         fewer.train(Inner, tmp_path / "run", steps=1)
+
+
+def test_a_run_may_be_named_by_its_folder(run: Trained, tmp_path: Path) -> None:
+    fewer.pack(run, tmp_path / "a.pack")
+    for place in (run.path, str(run.path)):
+        fewer.pack(place, tmp_path / "b.pack")
+        assert (tmp_path / "b.pack").read_bytes() == (tmp_path / "a.pack").read_bytes()
+    assert fewer.audit(run.path, "fgsm:0.1", limit=20).robust == fewer.audit(run, "fgsm:0.1", limit=20).robust
+
+
+def test_an_instance_of_a_task_is_one_line_that_names_its_class(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"an instance of Fit; .*write train\(Fit, ") as caught:
+        fewer.train(toys.Fit(), tmp_path / "run", steps=1)  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value) and not (tmp_path / "run").exists()
+
+
+class Tied(toys.Fit):
+    def networks(self) -> dict[str, nn.Module]:
+        first, second = nn.Linear(4, 4), nn.Linear(4, 4)
+        second.weight = first.weight
+        return {"net": nn.Sequential(first, nn.Tanh(), second, nn.Linear(4, 1))}
+
+
+@pytest.mark.parametrize("prune", [None, "magnitude,sparsity=0.5"])
+def test_a_network_whose_layers_share_weights_is_one_line(tmp_path: Path, prune: str | None) -> None:
+    with pytest.raises(UserError, match=r"net\.2\.weight is also net\.0\.weight"):
+        fewer.train(Tied, tmp_path / "run", prune=prune, steps=1)
+    assert not (tmp_path / "run").exists()

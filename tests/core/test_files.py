@@ -7,10 +7,19 @@ from pathlib import Path
 from fewer.core.folder import Folder
 
 
-def test_what_a_killed_writer_left_is_cleared(tmp_path: Path) -> None:
-    (tmp_path / ".weights.safetensors.123.part").write_bytes(b"half")
+def test_what_a_killed_writer_left_is_cleared_also_in_the_rounds(tmp_path: Path) -> None:
+    (tmp_path / "rounds" / "round-03").mkdir(parents=True)
+    Folder(tmp_path).write_json("config.json", {})
+    for place in (tmp_path, tmp_path / "rounds", tmp_path / "rounds" / "round-03"):
+        (place / ".weights.safetensors.123.part").write_bytes(b"half")
     with Folder(tmp_path).locked():
-        assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+        assert not list(tmp_path.rglob("*.part"))
+
+
+def test_a_folder_that_is_no_run_keeps_what_looks_like_a_killed_writers(tmp_path: Path) -> None:
+    (tmp_path / ".film.1.part").write_bytes(b"half of a download")
+    with Folder(tmp_path).locked():
+        assert (tmp_path / ".film.1.part").exists()
 
 
 def test_a_log_line_cut_in_half_is_dropped_when_the_run_goes_on(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def different(reference: Path, other: Path) -> list[str]:
                 not (twin / name).exists() or (place / name).read_bytes() != (twin / name).read_bytes()
             ):
                 wrong.append(str(twin.relative_to(other) / name))
-    left_over = [path.name for path in other.rglob("*") if path.name == "state.safetensors" or ".part" in path.name]
+    left_over = [path.name for path in other.rglob("*") if path.name.startswith("state.") or ".part" in path.name]
     return wrong + left_over
 
 

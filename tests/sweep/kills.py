@@ -99,7 +99,7 @@ def different(one: Path, other: Path) -> list[str]:
         twin = other / "points" / folder.name
         pairs += [(folder / name, twin / name) for name in FILES if (folder / name).exists()]
     wrong = [str(path.relative_to(one)) for path, twin in pairs if not twin.exists() or read(path) != read(twin)]
-    left = [path.name for path in other.rglob("*") if path.name == "state.safetensors" or path.name.endswith(".part")]
+    left = [path.name for path in other.rglob("*") if path.name.startswith("state.") or path.name.endswith(".part")]
     return wrong + left
 
 

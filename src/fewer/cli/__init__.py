@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 from fewer import __version__
 from fewer.cli.colour import painted
 from fewer.core.errors import Notice, UserError
+from fewer.core.memory import out_of_memory
 from fewer.core.settings import nearest
 
 __all__ = ["VERBS", "main"]
@@ -107,9 +108,17 @@ def main(words: Sequence[str] | None = None) -> int:
             raise
         print(f"fewer: {error.name} is not installed; expected the extras; pip install 'fewer[all]'", file=sys.stderr)
         return 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read us has gone; nobody to tell
+    except (MemoryError, RuntimeError, OSError) as error:
+        if not out_of_memory(error):
+            raise
+        said = " ".join(str(error).split())[:200] or type(error).__name__
+        print(
+            f"fewer: memory ended ({said}); expected what fits; a smaller batch or network needs less", file=sys.stderr
+        )
+        return 2
     except KeyboardInterrupt:
         print("fewer: stopped; run the same command again to go on", file=sys.stderr)
         return 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read us has gone; nobody to tell
     return 0

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from fewer.core.errors import UserError
 from fewer.core.evaluate import evaluate, evaluate_cohort, predictor
 from fewer.core.folder import Folder
 
@@ -35,6 +36,8 @@ class Choice:
         self.kept: dict[str, Tensor] = {}
         if folder is not None and (folder.path / FILE).exists():
             self.kept = folder.read_tensors(FILE)
+            if not {"scores", "steps"} <= self.kept.keys():
+                raise UserError(f"{folder.path / FILE} without scores and steps", "what this run wrote", "train anew")
             self.scores, self.steps = self.kept.pop("scores"), self.kept.pop("steps")
         self.scores, self.steps = engine.agreed(self.scores), engine.agreed(self.steps)
 
@@ -92,4 +95,5 @@ def _judged(engine: Engine) -> tuple[str, Tensor]:
         figures = evaluate_cohort(engine.task, state, "validation")
     name = next(iter(figures[0]))
     values = torch.tensor([float(found[name]) for found in figures], dtype=torch.float64)
-    return name, torch.nan_to_num(values, nan=-math.inf)
+    # weights that are not finite may well score: they answer the same to everything
+    return name, torch.where(state.finite(), torch.nan_to_num(values, nan=-math.inf), -math.inf)

@@ -197,6 +197,11 @@ class Engine(ABC):
         """Go on from a saved state."""
         self.state.load_(tensors)
         self.count = int(self.state.step)
+        if not 0 <= self.count <= self.training.steps:
+            raise UserError(
+                f"a saved state after step {self.count}", f"one of this training's {self.training.steps} steps",
+                "train anew",
+            )  # fmt: skip
         self.counted = [self._turns(objective) for objective in self.objectives]
 
 

@@ -5,26 +5,31 @@ metrics.jsonl         one line per log step
 metrics.json          the final figures; its presence means the run is finished
 weights.safetensors   network/parameter, dense, pruned weights exactly zero
 mask.safetensors      network/parameter, bool
-state.safetensors     what resuming needs; removed when the run is finished
+state.safetensors     what resuming needs, with the one before it; removed when the run is finished
 """
 
 from __future__ import annotations
 
 import fcntl
 import json
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from torch import Tensor
 
 from fewer.core.errors import UserError
-from fewer.core.whole import finite, refusal, write_whole
+from fewer.core.sealed import opened, sealed
+from fewer.core.whole import clear_parts, finite, refusal, write_whole
 
-__all__ = ["Folder"]
+__all__ = ["Damaged", "Folder"]
+
+
+class Damaged(UserError):
+    """A file that is there and is not what was written."""
 
 
 class Folder:
@@ -56,10 +61,10 @@ class Folder:
             yield
 
     def prepare(self) -> None:
-        """Make it if it is not there, and take away what a killed writer left; for the lock's holder alone."""
+        """Make it if it is not there; take away what a killed writer left in it if it is a run's and no stranger's."""
         self.path.mkdir(parents=True, exist_ok=True)
-        for part in self.path.glob(".*.part"):
-            part.unlink(missing_ok=True)
+        if (self.path / "config.json").exists():
+            clear_parts(self.path)
 
     def claim(self, config: Mapping[str, Any], versions: Mapping[str, Any]) -> bool:
         """Write the configuration, or refuse a folder that holds another one and say where they differ.
@@ -109,31 +114,57 @@ class Folder:
     def write_json(self, name: str, content: Any) -> None:
         write_whole(self.path / name, (json.dumps(finite(content), indent=1, allow_nan=False) + "\n").encode())
 
-    def figures(self) -> Any:
-        """metrics.json; a figure that could not be computed, null there, is NaN again."""
-        return _numbers(self.read_json("metrics.json"))
+    def figures(self) -> list[dict[str, float]]:
+        """Of each replica, from metrics.json; one that could not be computed, null there, is NaN again."""
+        content = self.read_json("metrics.json")
+        rows = content.get("replicas", [content]) if isinstance(content, dict) else None
+        if not isinstance(rows, list) or not rows or not all(_are_figures(row) for row in rows):
+            raise Damaged(f"{self.path / 'metrics.json'} without figures", "numbers by name", "train anew")
+        return [{name: math.nan if value is None else value for name, value in row.items()} for row in rows]
 
-    def read_tensors(self, name: str) -> dict[str, torch.Tensor]:
+    def versions(self) -> dict[str, Any]:
+        """What config.json says beside the settings."""
+        config = self.read_json("config.json")
+        found = config.get("versions", {}) if isinstance(config, dict) else None
+        if not isinstance(found, dict) or not isinstance(found.get("files", {}), dict):
+            raise Damaged(f"{self.path / 'config.json'} without versions", "what `fewer train` wrote", "train anew")
+        return found
+
+    def read_tensors(self, name: str) -> dict[str, Tensor]:
         path = self.path / name
         try:
-            return dict(load_file(path))
+            return opened(path)
         except FileNotFoundError:
             raise UserError(f"{self.path} has no {name}", "a run folder", "see `fewer train --help`") from None
-        except (OSError, SafetensorError) as error:
-            raise UserError(f"{path} is damaged ({error})", "the file that training wrote", "train anew") from None
+        except OSError as error:
+            raise UserError(f"{path} cannot be read ({error})", "the file that training wrote") from None
+        except SafetensorError as error:
+            raise Damaged(f"{path} is damaged ({error})", "the file that training wrote", "train anew") from None
 
-    def write_tensors(self, name: str, tensors: Mapping[str, torch.Tensor]) -> None:
-        write_whole(self.path / name, save({key: t.detach().cpu().contiguous() for key, t in tensors.items()}))
+    def write_tensors(self, name: str, tensors: Mapping[str, Tensor], *, previous: str | None = None) -> None:
+        """With a checksum; `previous` is a name under which the file that was there before is kept."""
+        write_whole(self.path / name, sealed(tensors), previous=self.path / previous if previous else None)
 
     def lines(self) -> list[dict[str, Any]]:
-        """The log so far; a line cut off by a kill is left out."""
+        """The log so far; a last line cut off by a kill is left out."""
         path = self.path / "metrics.jsonl"
+        try:
+            *whole, _ = path.read_bytes().split(b"\n")  # what follows the last line's end is empty or cut off
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise UserError(f"{path} cannot be read ({error})", "the log that training wrote") from None
         found = []
-        for line in path.read_text().splitlines() if path.exists() else []:
+        for number, text in enumerate(whole, 1):
             try:
-                found.append(json.loads(line))
+                found.append(json.loads(text))
             except ValueError:
-                break
+                found.append(None)
+            if not _is_line(found[-1]):
+                raise Damaged(
+                    f"{path} is damaged in line {number}", "the log that training wrote",
+                    "remove it: only curves are drawn from it",
+                )  # fmt: skip
         return found
 
     def forget_after(self, step: int) -> None:
@@ -154,12 +185,12 @@ class Folder:
         (self.path / name).unlink(missing_ok=True)
 
 
-def _numbers(content: Any) -> Any:
-    if isinstance(content, dict):
-        return {key: _numbers(value) for key, value in content.items()}
-    if isinstance(content, list):
-        return [_numbers(value) for value in content]
-    return float("nan") if content is None else content
+def _are_figures(row: Any) -> bool:
+    return isinstance(row, dict) and all(value is None or isinstance(value, int | float) for value in row.values())
+
+
+def _is_line(line: Any) -> bool:
+    return isinstance(line, dict) and isinstance(line.get("step"), int)
 
 
 def _differences(found: Any, wanted: Any, path: str = "") -> list[str]:

@@ -22,7 +22,9 @@ from fewer.core.mask import Mask, prunable
 from fewer.core.seed import torch_seed
 from fewer.core.task import Task
 
-__all__ = ["Network", "State", "fill_", "fresh_modules", "start", "tensors_of"]
+__all__ = ["Network", "State", "check_finite", "check_shared", "fill_", "fresh_modules", "start", "tensors_of"]
+
+_STATISTICS = ("running_mean", "running_var")  # of norms; another buffer may hold an infinity on purpose, as masks do
 
 
 @dataclass
@@ -94,6 +96,13 @@ class State:
             for name, moments in by_network.items():
                 for key, tensor in moments.items():
                     yield f"moments/{index}/{name}/{key}", tensor
+
+    def finite(self) -> Tensor:
+        """(replicas,): whose weights and running statistics are."""
+        found = [network.weights for network in self.networks.values()]
+        for network in self.networks.values():
+            found += [buffer.flatten(1) for key, buffer in network.buffers.items() if key.endswith(_STATISTICS)]
+        return torch.stack([tensor.isfinite().all(1) for tensor in found]).all(0).cpu()
 
     def load_(self, tensors: Mapping[str, Tensor]) -> None:
         """Take over what `named` gave; a tensor that is missing or of another shape is an error."""
@@ -172,11 +181,37 @@ def fill_(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
         tensor.copy_(tensors[key])
 
 
+def check_finite(modules: Mapping[str, nn.Module], whose: str) -> None:
+    """Refuse the networks of a training that diverged, as `State.finite` tells them."""
+    for name, module in modules.items():
+        statistics = [(key, buffer) for key, buffer in module.named_buffers() if key.endswith(_STATISTICS)]
+        for key, tensor in [*module.named_parameters(), *statistics]:
+            if not bool(tensor.isfinite().all()):
+                raise UserError(
+                    f"{whose}, whose {name}.{key} is not finite", "the weights of a training that converged",
+                    "train anew, with a lower learning rate",
+                )  # fmt: skip
+
+
+def check_shared(modules: Mapping[str, nn.Module]) -> None:
+    """Refuse a parameter under two names: each would be trained, masked and saved as one of its own."""
+    seen: dict[int, str] = {}
+    for name, module in modules.items():
+        for key, parameter in module.named_parameters(remove_duplicate=False):
+            if id(parameter) in seen:
+                raise UserError(
+                    f"{name}.{key} is also {seen[id(parameter)]}", "networks that share no parameters",
+                    "give each layer weights of its own",
+                )  # fmt: skip
+            seen[id(parameter)] = f"{name}.{key}"
+
+
 def fresh_modules(task: Task[Any], seed: int) -> dict[str, nn.Module]:
     """The task's networks and copies as that seed makes them; the global random state is left as it was."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(torch_seed(seed, "networks"))
         modules = keyed_(task.networks())
+    check_shared(modules)
     for name, target in task.copies().items():
         modules[name] = copy.deepcopy(modules[target.of])
     return modules

@@ -12,15 +12,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import torch
 from torch import nn
 
+from fewer.core import checkpoint
 from fewer.core.choice import Choice
 from fewer.core.engine import Engine
 from fewer.core.errors import UserError
 from fewer.core.folder import Folder
 
-__all__ = ["Event", "Loop", "Watch", "fit", "not_finite", "save_results"]
+__all__ = ["Event", "Loop", "Watch", "diverged_", "fit", "not_finite", "save_results"]
 
 
 class Event(Protocol):
@@ -56,8 +56,8 @@ def fit(
     loop = loop or Loop()
     _refuse_rounded_volumes(engine)
     if folder is not None:
-        if engine.count == 0 and (folder.path / "state.safetensors").exists():
-            engine.restore_(folder.read_tensors("state.safetensors"))
+        if engine.count == 0:
+            checkpoint.restore_(engine, folder)
         folder.forget_after(engine.count)  # also where a kill came before the first state: the log is there already
     total, saved = engine.training.steps, time.monotonic()
     choice = Choice(engine, folder) if engine.training.choose_every else None
@@ -76,10 +76,11 @@ def fit(
             if loop.watch is not None:
                 loop.watch(engine, folder, line)
         if folder is not None and time.monotonic() - saved > loop.save_seconds and engine.count % loop.log_every == 0:
-            folder.write_tensors("state.safetensors", dict(engine.state.named()))
+            checkpoint.save(engine, folder)
             saved = time.monotonic()
     if choice is not None:
         engine.chosen = choice.restore_(engine)
+    _refuse_diverged(engine)
 
 
 def _refuse_rounded_volumes(engine: Engine) -> None:
@@ -106,18 +107,30 @@ def _speak(engine: Engine, folder: Folder | None, loop: Loop) -> None:
         loop.on_log(line)
     if loop.watch is not None:
         loop.watch(engine, folder, line)
-    weights = [network.weights for network in engine.state.networks.values()]
-    alive = torch.stack([torch.isfinite(w).all(1) for w in weights]).all(0)
-    if not bool(alive.any()):
+    _refuse_diverged(engine)
+
+
+def _refuse_diverged(engine: Engine) -> None:
+    """Stop where no replica is left to train; one that diverged among others stays alone."""
+    if not bool(engine.agreed(engine.state.finite().double()).any()):
         raise not_finite(engine.count)
 
 
-def not_finite(steps: int) -> UserError:
+def not_finite(steps: int, whose: str = "") -> UserError:
     """What a training that diverged says of itself."""
     return UserError(
-        f"weights that are not finite after {steps} steps", "a training that converges",
+        f"weights that are not finite after {steps} steps{whose}", "a training that converges",
         "lower the learning rate, or check the data for extreme values",
     )  # fmt: skip
+
+
+def diverged_(engine: Engine) -> list[int]:
+    """Replicas whose weights are not finite; they are emptied, so that the others can be judged beside them."""
+    found: list[int] = (~engine.state.finite()).nonzero().flatten().tolist()
+    for network in engine.state.networks.values():
+        for row in (network.weights, *network.buffers.values()):
+            row[found] = 0
+    return found
 
 
 def save_results(engine: Engine, replica: int, folder: Folder) -> None:

@@ -89,7 +89,7 @@ def lottery(
     lines = [(start, seed) for start in settings.starts for seed in seeds]
     folder = None if out is None else Folder(out)
     if folder is not None:
-        folder.path.mkdir(parents=True, exist_ok=True)
+        folder.prepare()
         folder.claim(_config(task, training, settings, seeds) | dict(about or {}), {})
     game = _Game(task, training, settings, lines)
     rows: Figures = []

@@ -38,7 +38,8 @@ def _value(logged: Any, run: Trained) -> Any:
     if not isinstance(logged, list):
         return logged
     cohort = Folder(run.path).read_json("config.json").get("cohort", [])
-    return logged[cohort.index(run.job.seeds[0])] if run.job.seeds[0] in cohort else logged[0]
+    place = cohort.index(run.job.seeds[0]) if isinstance(cohort, list) and run.job.seeds[0] in cohort else 0
+    return logged[place] if place < len(logged) else None
 
 
 def keeps(run: Trained) -> dict[str, float]:

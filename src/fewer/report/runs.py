@@ -63,7 +63,7 @@ def _reading() -> list[str]:
 
 
 def _origin(run: Trained) -> list[Any]:
-    versions = Folder(run.path).read_json("config.json").get("versions", {})
+    versions = Folder(run.path).versions()
     commit = str(versions.get("commit", ""))[:10]
     # numbers that are names: no separators
     return [run_name(run), str(run.path), str(run.job.seeds[0]), versions.get("torch", ""), versions.get("fewer", ""),

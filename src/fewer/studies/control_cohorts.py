@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from fewer.core import checkpoint
 from fewer.core.cohort import Cohort
 from fewer.core.engine import Engine, Training
 from fewer.core.errors import UserError
@@ -25,6 +26,7 @@ from fewer.core.evaluate import evaluate, evaluate_cohort, predictor
 from fewer.core.folder import Folder
 from fewer.core.optimizer import Optimizer
 from fewer.core.plain import Plain
+from fewer.core.sealed import sealed
 from fewer.core.train import Event, Loop, fit
 from fewer.core.whole import write_whole
 from fewer.prune.pruning import Pruning, layer_keeps, prune_
@@ -177,7 +179,7 @@ def _train(place: Place, environment: str, agents: Sequence[tuple[str, float, in
         if save and agent[2] == 0:
             _save_decoder(engine, replica, place.path(environment, *agent).with_suffix(".safetensors"))
         _write(place, {**row, **figures[replica], "kept": _kept(engine, replica)})
-    folder.remove("state.safetensors")
+    checkpoint.forget(folder)
     return None
 
 
@@ -210,8 +212,7 @@ def _name(environment: str, agents: Sequence[tuple[str, float, int]]) -> str:
 
 def _masked_(engine: Engine, prunings: Sequence[Pruning | None], folder: Folder) -> dict[int, str]:
     """Prune every replica before its first step, unless a saved state goes on; who was refused, and why."""
-    if (folder.path / "state.safetensors").exists():
-        engine.restore_(folder.read_tensors("state.safetensors"))
+    if checkpoint.restore_(engine, folder):
         return {}  # a cohort with refused masks was never begun
     refused: dict[int, str] = {}
     for replica, pruning in enumerate(prunings):
@@ -239,7 +240,4 @@ def _kept(engine: Engine, replica: int) -> dict[str, tuple[int, int]]:
 
 def _save_decoder(engine: Engine, replica: int, path: Path) -> None:
     """What acts as BC: the decoder's weights, for a pack."""
-    from safetensors.torch import save
-
-    weights = engine.state.weights_of(replica)["decoder"]
-    write_whole(path, save({key: tensor.detach().cpu().contiguous() for key, tensor in weights.items()}))
+    write_whole(path, sealed(engine.state.weights_of(replica)["decoder"]))

@@ -25,6 +25,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from fewer.core import checkpoint
 from fewer.core.data import batches
 from fewer.core.engine import Training
 from fewer.core.errors import UserError
@@ -33,8 +34,8 @@ from fewer.core.folder import Folder
 from fewer.core.plain import Plain
 from fewer.core.task import Data, Predict
 from fewer.core.train import Loop, fit
+from fewer.core.versions import versions
 from fewer.core.whole import write_whole
-from fewer.job import versions
 from fewer.studies.nowcast_members import SCALES, Member, Scale, member
 from fewer.studies.study import Say, hardware
 from fewer.tasks.nowcast.climatology import Climatology
@@ -217,8 +218,7 @@ def _trained(one: Member, place: Place) -> tuple[Predict, dict[str, Any]]:
     folder = place.unfinished(one.name)
     with folder.locked():
         folder.claim({"scale": {**dataclasses.asdict(scale), "compile": False}, "device": place.device}, versions())
-        if (folder.path / "state.safetensors").exists():
-            engine.restore_(folder.read_tensors("state.safetensors"))
+        if checkpoint.restore_(engine, folder):
             place.say(f"{one.name}: goes on after step {engine.count} of {steps}")
         begin, before = time.monotonic(), engine.count
         fit(engine, folder, loop=Loop(log_every=max(steps // 20, 1)))

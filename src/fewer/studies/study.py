@@ -105,7 +105,7 @@ def _processor() -> str:
 
 def reproduce(name: str, scale: str, out: Path, say: Say) -> Result:
     """Run one study and write its JSON with the command and the hardware beside the numbers."""
-    from fewer.job import versions
+    from fewer.core.versions import versions
 
     if name not in STUDIES:
         raise UserError(f"study {name!r}", "one that `fewer reproduce --list` names", nearest(name, list(STUDIES)))

@@ -31,7 +31,7 @@ from fewer.core.optimizer import Optimizer
 from fewer.core.plain import Plain
 from fewer.core.state import fresh_modules
 from fewer.core.train import Loop, fit, save_results
-from fewer.job import versions
+from fewer.core.versions import versions
 from fewer.prune.pruning import Pruning, mask_for
 from fewer.prune.schedule import events_for
 from fewer.studies.study import Say

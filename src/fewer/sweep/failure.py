@@ -6,12 +6,12 @@ import traceback
 from dataclasses import dataclass
 
 from fewer.core.errors import UserError
+from fewer.core.memory import out_of_memory
 
 __all__ = ["Failure", "failure_of"]
 
 KINDS = ("out of memory", "diverged", "user error", "worker died", "error")
 _DIVERGED = "weights that are not finite"  # how the training loop begins its refusal
-_MEMORY = ("out of memory", "can't allocate memory", "cannot allocate memory", "alloc_failed")
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Failure:
 def failure_of(error: BaseException) -> Failure:
     """What an exception means for a point."""
     line = " ".join(str(error).split()) or type(error).__name__
-    if isinstance(error, MemoryError) or any(sign in line.lower() for sign in _MEMORY):
+    if out_of_memory(error):
         return Failure("out of memory", line[:300])
     if isinstance(error, UserError):
         return Failure("diverged" if error.given.startswith(_DIVERGED) else "user error", line)

@@ -73,8 +73,7 @@ class Results:
         row: dict[str, Any] = {"point": point.name, "status": "waiting", "why": "", "settings": dict(point.labels)}
         folder = self.folder(point.name)
         if folder.finished:
-            figures = folder.read_json("metrics.json")
-            row |= {"status": "done", "figures": finite(figures)}
+            row |= {"status": "done", "figures": finite(folder.figures()[0])}
         elif (failure := self.failure(point.name)) is not None:
             row |= {"status": "failed", "why": f"{failure.kind}: {failure.why}"}
         return row

@@ -13,6 +13,7 @@ from typing import Any
 
 from fewer.core.errors import UserError
 from fewer.core.folder import Folder
+from fewer.core.whole import clear_parts
 from fewer.sweep.grid import Grid
 from fewer.sweep.here import work_inside
 from fewer.sweep.local import work_here
@@ -64,8 +65,7 @@ class Sweep:
                 f"{self.out} holds {strangers[0]!r} but no sweep", "an empty or new folder", "another --out"
             )
         with Folder(self.out).locked():
-            for part in self.out.glob("points/*/.*.part"):  # what a killed writer left
-                part.unlink(missing_ok=True)
+            clear_parts(self.out)
             names = [point.name for point in self.grid.points]
             for name in names if retry_failed else ():
                 self.results.forgive(name)

@@ -11,13 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fewer.core import checkpoint
 from fewer.core.cohort import Cohort
 from fewer.core.engine import Training
 from fewer.core.errors import UserError
 from fewer.core.evaluate import evaluate_cohort
 from fewer.core.folder import Folder
 from fewer.core.task import Task
-from fewer.core.train import Loop, fit, not_finite, save_results
+from fewer.core.train import Loop, diverged_, fit, not_finite, save_results
 from fewer.job import Job
 from fewer.prune.pruning import prune_
 from fewer.prune.schedule import events_for
@@ -84,8 +85,9 @@ def run_together(jobs: Mapping[str, Job], folder: Folder, points: Path, loop: Lo
                     raise Apart(failure.why) from None  # one replica's pruning was refused on the way
                 return dict.fromkeys(jobs, failure) | _by_name(jobs, dead)
             # all that follows can be done again from here
-            folder.write_tensors("state.safetensors", dict(engine.state.named()))
-            dead |= _diverged(engine, dead)
+            checkpoint.save(engine, folder)
+            for replica in diverged_(engine):
+                dead.setdefault(replica, failure_of(not_finite(engine.count)))
             _write(engine, jobs, dead, folder, points)
     return dict.fromkeys(jobs) | _by_name(jobs, dead)
 
@@ -114,11 +116,8 @@ def _engine(jobs: Sequence[Job]) -> Rates:
 def _begin_(engine: Rates, jobs: Sequence[Job], folder: Folder) -> dict[int, Failure]:
     """Restore or prune. A replica that cannot be pruned goes on unpruned and is not counted."""
     dead: dict[int, Failure] = {}
-    saved = (folder.path / "state.safetensors").exists()
-    refused = folder.path / "refused.json"
-    if saved:
-        engine.restore_(folder.read_tensors("state.safetensors"))
-        found = folder.read_json("refused.json") if refused.exists() else {}
+    if checkpoint.restore_(engine, folder):
+        found = folder.read_json("refused.json") if (folder.path / "refused.json").exists() else {}
         return {int(replica): Failure(**failure) for replica, failure in found.items()}
     for replica, job in enumerate(jobs):
         if job.prune is not None and job.prune.when != "gradual":
@@ -130,21 +129,9 @@ def _begin_(engine: Rates, jobs: Sequence[Job], folder: Folder) -> dict[int, Fai
     return dead
 
 
-def _diverged(engine: Rates, dead: Mapping[int, Failure]) -> dict[int, Failure]:
-    """Replicas whose weights are not finite; they are emptied, so that the others can be judged beside them."""
-    found: dict[int, Failure] = {}
-    for replica in range(len(engine.state.seeds)):
-        rows = [network.weights[replica] for network in engine.state.networks.values()]
-        if not all(bool(torch.isfinite(row).all()) for row in rows):
-            found[replica] = failure_of(not_finite(engine.count))
-            for row in rows:
-                row.zero_()
-    return {replica: failure for replica, failure in found.items() if replica not in dead}
-
-
 def _write(engine: Rates, jobs: Mapping[str, Job], dead: Mapping[int, Failure], folder: Folder, points: Path) -> None:
     figures = evaluate_cohort(engine.task, engine.state)
-    lines, made = folder.lines(), folder.read_json("config.json")["versions"]
+    lines, made = folder.lines(), folder.versions()
     for replica, (name, job) in enumerate(jobs.items()):
         part = Folder(points / name)
         if replica in dead or part.finished:

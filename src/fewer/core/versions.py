@@ -1,0 +1,42 @@
+"""What a result depends on beside its settings."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+import numpy
+import torch
+
+from fewer import __version__
+
+__all__ = ["versions"]
+
+
+def versions() -> dict[str, str]:
+    """Of the package, of what it stands on, and the commit where its source lies in its own repository."""
+    found = {
+        "fewer": __version__, "python": platform.python_version(), "torch": torch.__version__,
+        "numpy": numpy.__version__, "machine": platform.machine(),
+    }  # fmt: skip
+    return found | {"commit": commit} if (commit := commit_of(Path(__file__).resolve())) else found
+
+
+def commit_of(file: Path) -> str:
+    """Of the repository that keeps this file where fewer's own does; another one around it says nothing about it."""
+    own = "/".join(("src", *file.parts[-3:]))
+    tracked = _git(file.parent, "ls-files", "--full-name", "--", file.name)
+    return _git(file.parent, "rev-parse", "HEAD") if tracked == own else ""
+
+
+def _git(folder: Path, *words: str) -> str:
+    # inside a hook these name the repository of the hook
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        return subprocess.run(
+            ["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=5, check=False, env=outside
+        ).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""
