@@ -72,6 +72,19 @@ class Fit(Task[Pairs]):
         return error
 
 
+class Untrained(Fit):
+    """A fixed network beside the trained one, with a copy and a partner of its own."""
+
+    def networks(self) -> dict[str, nn.Module]:
+        return {**super().networks(), "fixed": nn.Linear(4, 4), "twin": nn.Linear(4, 4)}
+
+    def copies(self) -> dict[str, Copy]:
+        return {"fixed_target": Copy("fixed")}
+
+    def same_mask(self) -> dict[str, str]:
+        return {"twin": "fixed"}
+
+
 class Blobs(Fit):
     """Three classes of points: a classifier, so that GraSP takes its temperature."""
 

@@ -13,7 +13,7 @@ from fewer.contract import CHECKS, check
 from fewer.core.data import TensorData
 from fewer.core.registry import TASKS, make
 from fewer.core.task import Copy, Nets, Noise, Objective, Task
-from toys import Blobs, Control, Fit, Graph, Patches
+from toys import Blobs, Control, Fit, Graph, Patches, Untrained
 
 # small enough for a test, large enough to mean it
 SMALL: dict[str, tuple[str, ...]] = {
@@ -32,7 +32,7 @@ def test_every_task_of_ours_honours_the_contract(name: str) -> None:
     assert faults(make(name, SMALL.get(name, ()))) == {}
 
 
-@pytest.mark.parametrize("kind", [Fit, Blobs, Patches, Control, Graph], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [Fit, Blobs, Patches, Control, Graph, Untrained], ids=lambda kind: kind.__name__)
 def test_toy_tasks_of_every_kind_honour_the_contract(kind: type[Task[Any]]) -> None:
     assert faults(kind()) == {}
 

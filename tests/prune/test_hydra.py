@@ -20,7 +20,7 @@ from fewer.core.optimizer import Optimizer
 from fewer.core.plain import Plain
 from fewer.core.state import fresh_modules
 from fewer.prune.hydra import Scored, _top, hydra, with_scores
-from toys import Blobs, Control, Patches, stream
+from toys import Blobs, Control, Patches, Untrained, stream
 
 TRAINING = Training(30, 16, Optimizer(lr=0.02), precision="float64")
 
@@ -114,3 +114,8 @@ def test_scores_are_learned_under_attack_and_for_several_networks() -> None:
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UserError):
         Scored(nn.Linear(2, 2), **wrong)
+
+
+def test_a_network_that_nobody_trains_and_its_copy_have_no_learned_mask() -> None:
+    masks = hydra(Untrained(), 0.5, training=TRAINING, seeds=[0])
+    assert set(masks[0]) == {"net"}

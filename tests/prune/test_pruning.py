@@ -22,7 +22,7 @@ from fewer.prune.keep import SCOPES, keep
 from fewer.prune.pruning import CRITERIA, Pruning, layer_keeps, mask_for, prune_, samples
 from fewer.prune.schedule import events_for
 from fewer.prune.snip import snip
-from toys import Blobs, Control, Fit, Patches, doubled
+from toys import Blobs, Control, Fit, Patches, Untrained, doubled
 
 TRAINING = Training(steps=20, batch=10, precision="float64")
 
@@ -184,24 +184,15 @@ def test_scores_of_all_networks_are_computed_before_any_is_masked() -> None:
     assert any(not torch.equal(in_turn[key], together[key]) for key in together), "this could not have told them apart"
 
 
-class Untrained(Fit):
-    """A fixed network beside the trained one, with a copy and a partner of its own."""
-
-    def networks(self) -> dict[str, nn.Module]:
-        return {**super().networks(), "fixed": nn.Linear(4, 4), "twin": nn.Linear(4, 4)}
-
-    def copies(self) -> Any:
-        from fewer.core.task import Copy
-
-        return {"fixed_target": Copy("fixed")}
-
-    def same_mask(self) -> dict[str, str]:
-        return {"twin": "fixed"}
-
-
 def test_networks_that_nobody_trains_are_not_pruned_and_neither_are_their_copies() -> None:
     mask = mask_for(Untrained(), doubled(Untrained()), Pruning("snip", 0.5, samples=20), seed=0)
     assert set(mask) == {"net"}
+
+
+@pytest.mark.parametrize("when", ["start", "gradual", "set", "rigl"])
+def test_a_network_that_nobody_trains_and_its_copy_stay_whole_however_the_others_are_pruned(when: str) -> None:
+    _, masks = trained(Untrained(), Pruning("magnitude", 0.5, when=when, every=3, end=0.9, samples=20))
+    assert set(masks[-1]) == {"net"}
 
 
 def test_only_matrices_and_kernels_are_pruned() -> None:

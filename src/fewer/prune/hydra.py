@@ -24,6 +24,7 @@ from fewer.core.plain import Plain
 from fewer.core.state import fresh_modules
 from fewer.core.task import Task
 from fewer.core.train import Loop, fit
+from fewer.prune.follow import followed
 
 __all__ = ["SCOPES", "Scored", "hydra", "learned_masks", "with_scores"]
 
@@ -116,11 +117,7 @@ def learned_masks(task: Task[Any], modules: Mapping[str, nn.Module]) -> Masks:
         assert isinstance(module, Scored)
         with torch.no_grad():
             found[name] = {key: gate.bool() for key, gate in zip(module.names, module.gates())}
-    for name, leader in task.same_mask().items():
-        found[name] = found[leader]
-    for name, target in task.copies().items():
-        found[name] = found[target.of]
-    return found
+    return followed(task, found)
 
 
 def hydra(

@@ -20,6 +20,7 @@ from fewer.core.settings import nearest
 from fewer.core.task import Task
 from fewer.prune import lint
 from fewer.prune.connected import connected
+from fewer.prune.follow import followed
 from fewer.prune.grasp import grasp
 from fewer.prune.keep import SCOPES, keep
 from fewer.prune.lamp import lamp
@@ -133,9 +134,9 @@ def mask_for(
         if pruning.connected:
             found = connected(scores, found, shadow, calls, pruning, within=mask)
         mask = dict(found)
-    _follow_leaders_(mask, task.same_mask())
-    lint.refuse_useless(lint.examine(modules, mask, calls), task.spare() if isinstance(task, Spare) else ())
-    _follow_leaders_(mask, {name: target.of for name, target in task.copies().items()})
+    mask = followed(task, mask)
+    own = {net: found for net, found in mask.items() if net not in task.copies()}  # a copy has the same paths
+    lint.refuse_useless(lint.examine(modules, own, calls), task.spare() if isinstance(task, Spare) else ())
     return mask
 
 
@@ -150,14 +151,6 @@ def _density_left(mask: Mask, sparsity: float, *, fewer: bool) -> float:
             "what is pruned stays pruned: raise the sparsity, or leave --prune out",
         )  # fmt: skip
     return max(density(mask), 1 - sparsity)
-
-
-def _follow_leaders_(mask: dict[str, dict[str, Tensor]], leaders: Mapping[str, str]) -> None:
-    """Networks that take another's mask take it; where that one is never pruned, neither are they."""
-    for name, leader in leaders.items():
-        mask.pop(name, None)
-        if leader in mask:
-            mask[name] = mask[leader]
 
 
 def _masked_copies(modules: Mapping[str, nn.Module], mask: Mask | None) -> dict[str, nn.Module]:
