@@ -131,6 +131,28 @@ def test_rigl_grows_where_the_gradient_is_largest_and_drops_the_smallest() -> No
     assert _swap(mask, size, wish, 0.1).tolist() == mask.tolist()
 
 
+@pytest.mark.parametrize(("when", "by_gradient"), [("rigl", True), ("set", False)])
+def test_rigl_grows_the_weights_with_the_largest_gradients_of_the_loss_and_set_does_not(
+    when: str, by_gradient: bool
+) -> None:
+    task = Fit()
+    pruning = Pruning("random", 0.5, "layer", when=when, every=5, end=0.9, samples=len(task.samples))  # all there are
+    engine = Plain(task, TRAINING)
+    prune_(engine, pruning)
+    engine.advance(5)
+    before, net = engine.state.mask_of(0)["net"], engine.state.modules_of(0)["net"]
+    error = (net(task.samples.samples.x) - task.samples.samples.y).square().sum(1).mean()
+    slopes = dict(zip(before, torch.autograd.grad(error, [net.get_parameter(key) for key in before])))
+    events_for([pruning], TRAINING.steps)[0].act(engine)
+    largest, grown = {}, {}
+    for key, after in engine.state.mask_of(0)["net"].items():
+        new, pruned = after & ~before[key], ~before[key]
+        best = torch.where(pruned, slopes[key].abs(), -1.0).flatten().topk(int(new.sum())).indices
+        largest[key], grown[key] = set(best.tolist()), set(new.flatten().nonzero()[:, 0].tolist())
+    assert sum(map(len, grown.values())) > 10
+    assert (largest == grown) is by_gradient
+
+
 def test_replicas_of_a_cohort_are_pruned_as_they_would_be_alone() -> None:
     pruning = Pruning("snip", 0.6, samples=20)
     cohort = Cohort(Patches(), TRAINING, (5, 2))
