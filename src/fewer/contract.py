@@ -25,9 +25,13 @@ from fewer.core.nets import NetworkSet, frozen
 from fewer.core.optimizer import Optimizer
 from fewer.core.plain import RANDOM_LAYERS, Plain
 from fewer.core.seed import Stream
-from fewer.core.state import fresh_modules
+from fewer.core.state import fresh_modules, refuse_shared
 from fewer.core.task import Task
+from fewer.prune.follow import followed
+from fewer.prune.keep import keep
+from fewer.prune.magnitude import magnitude
 from fewer.prune.pruning import CRITERIA, Pruning, mask_for
+from fewer.sparse.engine import sparse_engine
 
 __all__ = ["CHECKS", "Outcome", "check"]
 
@@ -75,11 +79,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def networks_share_no_parameters(task: Task[Any]) -> None:
-    seen: dict[int, str] = {}
-    for name, module in task.networks().items():
-        for key, parameter in module.named_parameters(remove_duplicate=False):
-            _require(id(parameter) not in seen, f"{name}.{key} is also {seen.get(id(parameter))}")
-            seen[id(parameter)] = f"{name}.{key}"
+    refuse_shared(task.networks())
 
 
 def names_agree(task: Task[Any]) -> None:
@@ -177,6 +177,22 @@ def masked_weights_stay_zero(task: Task[Any]) -> None:
             _require(not bool(network.weights[network.mask == 0].any()), f"pruned weights of {name!r} came back")
 
 
+def kept_weights_alone_train_as_masked_ones(task: Task[Any]) -> None:
+    masked, alone = Plain(task, _training(task), 0), Plain(task, _training(task), 0)
+    # at this sparsity every linear layer is converted, small or large
+    mask = followed(task, keep(magnitude(task, masked.state.modules_of(0), [], _noise()), 0.6, "layer"))
+    for engine in (masked, alone):
+        engine.state.mask_(0, mask)
+    sparse = sparse_engine(alone)
+    for engine in (masked, sparse):
+        engine.advance(_STEPS)
+    found = sparse.state.weights_of(0)
+    for name, weights in masked.state.weights_of(0).items():
+        for key, tensor in weights.items():
+            difference = float((tensor.double() - found[name][key].double()).abs().max()) if tensor.numel() else 0.0
+            _require(difference < 1e-7, f"{name}.{key} ends {difference:.1e} away from where it ends with a mask")
+
+
 def predictions_have_samples_on_axis_0_and_need_no_labels(task: Task[Any]) -> None:
     batch = _batch(task, dtype=torch.float32)
     answer = predictor(task, fresh_modules(task, 0))(batch)
@@ -233,6 +249,7 @@ CHECKS: tuple[Callable[[Task[Any]], None], ...] = (
     a_cohort_trains_each_replica_as_if_alone,
     every_criterion_prunes_it,
     masked_weights_stay_zero,
+    kept_weights_alone_train_as_masked_ones,
     predictions_have_samples_on_axis_0_and_need_no_labels,
     evaluation_returns_finite_figures,
     a_cohort_evaluates_each_replica_as_if_alone,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from fewer.attack.harden import harden
 from fewer.core.cohort import Cohort
@@ -280,3 +280,14 @@ def test_trainings_that_cannot_run_are_refused(options: dict[str, Any]) -> None:
 def test_leaves_of_different_lengths_are_refused() -> None:
     with pytest.raises(UserError, match="samples"):
         TensorData(Pairs(torch.zeros(3, 1), torch.zeros(2, 1)))
+
+
+def test_networks_that_share_a_parameter_are_refused_before_it_comes_apart() -> None:
+    class Shared(Control):
+        def networks(self) -> dict[str, nn.Module]:
+            networks = super().networks()
+            networks["critic2"].l1.weight = networks["critic"].l1.weight  # type: ignore[union-attr]
+            return networks
+
+    with pytest.raises(UserError, match=r"critic2\.l1\.weight, which is also critic\.l1\.weight"):
+        Plain(Shared(), training())

@@ -22,7 +22,7 @@ from fewer.prune.keep import SCOPES, keep
 from fewer.prune.pruning import CRITERIA, Pruning, layer_keeps, mask_for, prune_, samples
 from fewer.prune.schedule import events_for
 from fewer.prune.snip import snip
-from toys import Blobs, Control, Fit, Patches, Untrained, doubled
+from toys import Blobs, Control, Fit, Patches, Tied, Untrained, doubled
 
 TRAINING = Training(steps=20, batch=10, precision="float64")
 
@@ -228,6 +228,13 @@ def test_only_matrices_and_kernels_are_pruned() -> None:
 
     expected = ["linear.weight", "convolution.weight", "attention.in_proj_weight", "attention.out_proj.weight"]
     assert sorted(prunable(Everything())) == sorted(expected)
+
+
+def test_a_weight_that_layers_share_is_pruned_once_and_never_if_it_is_an_embedding() -> None:
+    assert prunable(Tied().networks()["net"]) == ["0.weight", "4.weight", "6.weight"]
+    head, table = nn.Linear(3, 5), nn.Embedding(5, 3)
+    table.weight = head.weight
+    assert prunable(nn.ModuleList([head, table, nn.Linear(2, 2)])) == ["2.weight"]
 
 
 def test_layer_keeps_counts_layers_with_and_without_a_mask() -> None:

@@ -22,7 +22,7 @@ from fewer.core.mask import Mask, prunable
 from fewer.core.seed import torch_seed
 from fewer.core.task import Task
 
-__all__ = ["Network", "State", "fill_", "fresh_modules", "start", "tensors_of"]
+__all__ = ["Network", "State", "fill_", "fresh_modules", "refuse_shared", "start", "tensors_of"]
 
 
 @dataclass
@@ -182,6 +182,19 @@ def fresh_modules(task: Task[Any], seed: int) -> dict[str, nn.Module]:
     return modules
 
 
+def refuse_shared(modules: Mapping[str, nn.Module]) -> None:
+    """Each network has weights of its own in the state: a parameter of two of them would come apart unnoticed."""
+    seen: dict[int, str] = {}
+    for name, module in modules.items():
+        for key, parameter in module.named_parameters():
+            if id(parameter) in seen:
+                raise UserError(
+                    f"{name}.{key}, which is also {seen[id(parameter)]}", "networks that share no parameters",
+                    "make one network of the two, or give each its own",
+                )  # fmt: skip
+            seen[id(parameter)] = f"{name}.{key}"
+
+
 def start(
     task: Task[Any],
     seeds: Sequence[int],
@@ -193,6 +206,7 @@ def start(
 ) -> State:
     """The state before the first step; `modules`, one set a seed, replaces fresh ones."""
     rows = [fresh_modules(task, seed) for seed in seeds] if modules is None else modules
+    refuse_shared(rows[0])
     networks = {}
     for name in rows[0]:
         parts = [row[name].to(device, dtype) for row in rows]

@@ -80,10 +80,11 @@ class Scored(nn.Module):
 def _held_still(module: nn.Module) -> nn.Module:
     """A copy whose parameters have become buffers."""
     still = copy.deepcopy(module)
+    held: dict[Tensor, Tensor] = {}  # what layers share they go on sharing
     for part in still.modules():
         for name, parameter in list(part.named_parameters(recurse=False)):
             del part._parameters[name]
-            part.register_buffer(name, parameter.detach().clone())
+            part.register_buffer(name, held.setdefault(parameter, parameter.detach().clone()))
     return still
 
 
