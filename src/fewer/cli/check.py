@@ -24,13 +24,13 @@ def run(arguments: argparse.Namespace) -> None:
     outcomes = check(make(arguments.task, arguments.set))
     failed = [outcome for outcome in outcomes if outcome.fault]
     if arguments.json:
-        say([{"check": outcome.name, "fault": outcome.fault} for outcome in outcomes], True)
+        say([{"check": outcome.name, "fault": outcome.fault, "note": outcome.note} for outcome in outcomes], True)
     else:
         said: set[str] = set()
         for outcome in outcomes:
             word = painted("FAIL", "red", sys.stdout) if outcome.fault else painted("ok  ", "green", sys.stdout)
             why = f": {'as above' if outcome.fault in said else outcome.fault}" if outcome.fault else ""
-            print(f"{word} {outcome.name}{why}")
+            print(f"{word} {outcome.name}{why}{f': {outcome.note}' if outcome.note else ''}")
             said |= {outcome.fault} if outcome.fault else set()
     if failed:
         raise UserError(

@@ -29,12 +29,13 @@ def run(arguments: argparse.Namespace) -> None:
 
     from fewer.cli.show import say
     from fewer.sparse.pack import load
+    from fewer.sparse.show import count
 
     pack = load(arguments.file)
     if arguments.info:
         shapes = {name: {part.name: list(part.shape) for part in network.program.inputs}
                   for name, network in pack.networks.items()}  # fmt: skip
-        say({**pack.settings, "inputs": shapes}, arguments.json)
+        say({**pack.settings, **count(pack).figures(), "inputs": shapes}, arguments.json)
         return
     inputs = {name: _checked(value, pack.settings.get("task")) for name, value in _inputs(arguments).items()}
     answer = pack.predict(**inputs) if _named(arguments) else pack.predict(inputs["x"])

@@ -43,7 +43,7 @@ class Scored(nn.Module):
     def __init__(self, module: nn.Module, sparsity: float, scope: str = "layer") -> None:
         super().__init__()
         if not 0 <= sparsity < 1:
-            raise UserError(f"sparsity {sparsity}", "at least 0 and below 1", "0.95 removes 95 % of the weights")
+            raise UserError(f"sparsity {sparsity}", "at least 0 and below 1", "0.95 removes 95 % of the prunable ones")
         if scope not in SCOPES:
             raise UserError(f"scope {scope!r}", f"one of {', '.join(SCOPES)}")
         self.sparsity, self.scope, self.names = sparsity, scope, prunable(module)
