@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Generator
 from typing import Any, NamedTuple
 
@@ -70,6 +71,47 @@ class Fit(Task[Pairs]):
     def harm(self, nets: Nets, batch: Any, noise: Noise) -> Tensor:
         error: Tensor = (nets.net(batch.x) - batch.y).square().sum(1)
         return error
+
+
+class Untrained(Fit):
+    """A fixed network beside the trained one, with a copy and a partner of its own."""
+
+    def networks(self) -> dict[str, nn.Module]:
+        return {**super().networks(), "fixed": nn.Linear(4, 4), "twin": nn.Linear(4, 4)}
+
+    def copies(self) -> dict[str, Copy]:
+        return {"fixed_target": Copy("fixed")}
+
+    def same_mask(self) -> dict[str, str]:
+        return {"twin": "fixed"}
+
+
+class BiasFree(Fit):
+    """Linear layers without biases, alone and in a chain."""
+
+    def networks(self) -> dict[str, nn.Module]:
+        linear = functools.partial(nn.Linear, bias=False)
+        chain = nn.Sequential(linear(12, 6), nn.ReLU(), nn.Linear(6, 6), nn.ReLU(), linear(6, 4))
+        return {"net": nn.Sequential(linear(4, 12), nn.Tanh(), chain, nn.Tanh(), nn.Linear(4, 1))}
+
+
+class Tied(Fit):
+    """Two layers that share one weight and not their biases."""
+
+    def networks(self) -> dict[str, nn.Module]:
+        first, second = nn.Linear(4, 4), nn.Linear(4, 4)
+        second.weight = first.weight
+        return {"net": nn.Sequential(first, nn.Tanh(), second, nn.Tanh(), nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 1))}
+
+
+class Convolved(Fit):
+    """Grouped and transposed convolutions before a linear layer."""
+
+    def networks(self) -> dict[str, nn.Module]:
+        grouped = nn.Conv1d(4, 8, 3, padding=1, groups=2, bias=False)
+        transposed = nn.ConvTranspose1d(8, 4, 2, stride=2, groups=2)
+        body = (nn.Unflatten(1, (1, 4)), nn.Conv1d(1, 4, 3, padding=1), nn.Tanh(), grouped, nn.Tanh(), transposed)
+        return {"net": nn.Sequential(*body, nn.Tanh(), nn.Flatten(), nn.Linear(32, 1))}
 
 
 class Blobs(Fit):

@@ -25,9 +25,14 @@ from fewer.core.nets import NetworkSet, frozen
 from fewer.core.optimizer import Optimizer
 from fewer.core.plain import RANDOM_LAYERS, Plain
 from fewer.core.seed import Stream
-from fewer.core.state import check_shared, fresh_modules
+from fewer.core.state import fresh_modules, refuse_shared
 from fewer.core.task import Task
+from fewer.prune import reach
+from fewer.prune.follow import followed
+from fewer.prune.keep import keep
+from fewer.prune.magnitude import magnitude
 from fewer.prune.pruning import CRITERIA, Pruning, mask_for
+from fewer.sparse.engine import sparse_engine
 
 __all__ = ["CHECKS", "Outcome", "check"]
 
@@ -36,11 +41,12 @@ _STEPS = 5
 
 @dataclass(frozen=True)
 class Outcome:
-    """`fault` is None where the check passed or does not apply; then `skipped` says why not."""
+    """`fault` is None where the check passed or does not apply; then `skipped` says why not, `note` what it found."""
 
     name: str
     fault: str | None
     skipped: str | None = None
+    note: str | None = None
 
 
 class _Skipped(Exception):
@@ -80,7 +86,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def networks_share_no_parameters(task: Task[Any]) -> None:
-    check_shared(task.networks())
+    refuse_shared(task.networks())
 
 
 def names_agree(task: Task[Any]) -> None:
@@ -156,7 +162,7 @@ def a_cohort_trains_each_replica_as_if_alone(task: Task[Any]) -> None:
         _require(float(difference) < 1e-7, f"{name} ends {float(difference):.1e} away from where it ends alone")
 
 
-def every_criterion_prunes_it(task: Task[Any]) -> None:
+def every_criterion_prunes_what_can_be_pruned(task: Task[Any]) -> str:
     modules = fresh_modules(task, 0)
     count = min(8, len(task.data("train")))
     for method in CRITERIA:
@@ -165,6 +171,20 @@ def every_criterion_prunes_it(task: Task[Any]) -> None:
             weights = sum(modules[name].get_parameter(key).numel() for key in prunable(modules[name]))
             kept = sum(int(m.sum()) for m in by_parameter.values())
             _require(kept == round(0.5 * weights), f"{method} keeps {kept} of {weights} in {name!r}")
+    return _reach(task, modules)
+
+
+def _reach(task: Task[Any], modules: Any) -> str:
+    """Which part of the model that is, and whether training will take it for the whole."""
+    found, out = reach.count(task, modules, {}), reach.beyond_reach(task, modules)
+    told = f"{found.prunable:,} of {found.weights:,} weights ({100 * found.prunable / max(found.weights, 1):.3g} %)"
+    if out:
+        told += f", not {', '.join(out)}"
+    try:
+        reach.refuse_partial(task, modules, Pruning())
+    except UserError:
+        told += "; training refuses that unless partial=true"
+    return told
 
 
 def masked_weights_stay_zero(task: Task[Any]) -> None:
@@ -176,6 +196,22 @@ def masked_weights_stay_zero(task: Task[Any]) -> None:
     for name, network in plain.state.networks.items():
         if network.mask is not None:
             _require(not bool(network.weights[network.mask == 0].any()), f"pruned weights of {name!r} came back")
+
+
+def kept_weights_alone_train_as_masked_ones(task: Task[Any]) -> None:
+    masked, alone = Plain(task, _training(task), 0), Plain(task, _training(task), 0)
+    # at this sparsity every linear layer is converted, small or large
+    mask = followed(task, keep(magnitude(task, masked.state.modules_of(0), [], _noise()), 0.6, "layer"))
+    for engine in (masked, alone):
+        engine.state.mask_(0, mask)
+    sparse = sparse_engine(alone)
+    masked.advance(_STEPS)
+    sparse.advance(_STEPS)
+    found = sparse.state.weights_of(0)
+    for name, weights in masked.state.weights_of(0).items():
+        for key, tensor in weights.items():
+            difference = float((tensor.double() - found[name][key].double()).abs().max()) if tensor.numel() else 0.0
+            _require(difference < 1e-7, f"{name}.{key} ends {difference:.1e} away from where it ends with a mask")
 
 
 def predictions_have_samples_on_axis_0_and_need_no_labels(task: Task[Any]) -> None:
@@ -228,7 +264,7 @@ def a_classifier_gives_logits_and_labels(task: Task[Any]) -> None:
     _require(logits.ndim == 2 and labels.shape == logits.shape[:1], f"logits {logits.shape}, labels {labels.shape}")
 
 
-CHECKS: tuple[Callable[[Task[Any]], None], ...] = (
+CHECKS: tuple[Callable[[Task[Any]], str | None], ...] = (
     networks_are_a_function_of_the_seed,
     networks_share_no_parameters,
     names_agree,
@@ -236,8 +272,9 @@ CHECKS: tuple[Callable[[Task[Any]], None], ...] = (
     losses_are_finite_scalars_that_reach_their_networks,
     losses_are_pure,
     a_cohort_trains_each_replica_as_if_alone,
-    every_criterion_prunes_it,
+    every_criterion_prunes_what_can_be_pruned,
     masked_weights_stay_zero,
+    kept_weights_alone_train_as_masked_ones,
     predictions_have_samples_on_axis_0_and_need_no_labels,
     evaluation_returns_finite_figures,
     a_cohort_evaluates_each_replica_as_if_alone,
@@ -250,14 +287,14 @@ def check(task: Task[Any]) -> list[Outcome]:
     """Every check's outcome; an error inside the task's own code is its fault too."""
     outcomes = []
     for function in CHECKS:
-        fault, skipped = None, None
+        fault, skipped, note = None, None, None
         try:
-            function(task)
+            note = function(task)
         except _Skipped as reason:
             skipped = str(reason)
         except UserError as error:
             fault = str(error)
         except Exception as error:
             fault = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-        outcomes.append(Outcome(function.__name__.replace("_", " "), fault, skipped))
+        outcomes.append(Outcome(function.__name__.replace("_", " "), fault, skipped, note))
     return outcomes

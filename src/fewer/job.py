@@ -30,6 +30,7 @@ from fewer.core.task import Task
 from fewer.core.train import Event, Loop, diverged_, fit, not_finite, save_results
 from fewer.core.versions import versions
 from fewer.prune.pruning import Pruning, prune_
+from fewer.prune.reach import refuse_partial
 from fewer.prune.schedule import events_for
 from fewer.rounds import run_rounds
 from fewer.sparse.engine import sparse_engine, worthwhile
@@ -80,7 +81,8 @@ class Job:
 
     def config(self) -> dict[str, Any]:
         """As JSON holds it, with what the bits depend on beside the settings."""
-        return {**dataclasses.asdict(self), "threads": torch.get_num_threads()}
+        prune = None if self.prune is None else self.prune.described()
+        return {**dataclasses.asdict(self), "prune": prune, "threads": torch.get_num_threads()}
 
     def made_with(self) -> dict[str, Any]:
         """Versions, and what is now in the files that the settings name."""
@@ -137,7 +139,7 @@ class Job:
     def build(self) -> Engine:
         """The engine before its first step, pruned if pruning comes first."""
         task = self.make_task()
-        self.check_optimizer(task)
+        self.check(task)
         modules = None if self.start_from is None else [self._loaded(task, seed) for seed in self.seeds]
         engine: Engine
         if self._chosen() == "cohort":
@@ -150,8 +152,10 @@ class Job:
                 engine.state.mask_(replica, _read_mask(_run_of(self.start_from, seed, len(self.seeds))))
         return engine
 
-    def check_optimizer(self, task: Task[Any]) -> None:
-        """Refuse one that nothing would descend with."""
+    def check(self, task: Task[Any]) -> None:
+        """Refuse an optimiser that nothing would descend with, and a sparsity that would be one of a part alone."""
+        if self.prune is not None:
+            refuse_partial(task, fresh_modules(task, self.seeds[0]), self.prune)
         asked, own = self.training.optimizer, [objective.optimizer for objective in task.objectives()]
         if used := own[0] if None not in own and asked not in (*own, Optimizer()) else None:
             raise UserError(
@@ -192,8 +196,7 @@ class Job:
     def _single(self, folder: Folder, loop: Loop | None) -> dict[str, float]:
         engine = self._train(self.build(), folder, loop)
         save_results(engine, 0, folder)
-        modules = engine.state.modules_of(0)
-        figures = evaluate(engine.task, predictor(engine.task, modules, self.seeds[0]))
+        figures = evaluate(engine.task, predictor(engine.task, engine.state.modules_of(0), self.seeds[0]))
         if engine.chosen:
             figures["chosen_step"] = engine.chosen[0]
         folder.write_json("metrics.json", figures)
@@ -206,15 +209,13 @@ class Job:
         figures = evaluate_cohort(engine.task, engine.state)
         for found, step in zip(figures, engine.chosen):
             found["chosen_step"] = step
-        made = folder.versions()
+        config = {**self.config(), "cohort": list(self.seeds), "versions": folder.versions()}
         for replica, seed in enumerate(self.seeds):
             if replica in lost:
                 continue
             part = Folder(folder.path / f"seed-{seed}")
             part.prepare()
-            part.write_json(
-                "config.json", {**self.config(), "seeds": [seed], "cohort": list(self.seeds), "versions": made}
-            )
+            part.write_json("config.json", {**config, "seeds": [seed]})
             save_results(engine, replica, part)
             part.write_json("metrics.json", figures[replica])
         if lost:
@@ -265,8 +266,7 @@ def load(path: str | Path, changes: Sequence[str] = ()) -> Trained:
     tensors = folder.read_tensors("weights.safetensors")
     for name, module in modules.items():
         prefix = f"{name}/"
-        state = {key.removeprefix(prefix): t for key, t in tensors.items() if key.startswith(prefix)}
-        fill_(module, state)
+        fill_(module, {key.removeprefix(prefix): t for key, t in tensors.items() if key.startswith(prefix)})
         module.train(False)
     check_finite(modules, str(path))
     return Trained(folder.path, job, task, modules, _read_mask(path), folder.figures()[0])

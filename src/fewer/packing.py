@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +43,7 @@ def pack_run(run: Trained, path: str | Path, values: str = "float32") -> int:
     }
     settings = {
         "task": run.job.task, "settings": list(run.job.settings), "figures": run.figures,
-        "prune": dataclasses.asdict(run.job.prune) if run.job.prune else None, "harden": run.job.harden,
+        "prune": run.job.prune.described() if run.job.prune else None, "harden": run.job.harden,
     }  # fmt: skip
     if values != "float32":
         settings["figures_of"] = "the run, before its values were rounded"

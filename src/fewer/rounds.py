@@ -27,8 +27,9 @@ def run_rounds(job: Job, folder: Folder) -> dict[str, float]:
     """Play the rounds in `folder/rounds`, where finished ones are found again; the last is the run's result."""
     assert job.prune is not None
     seed, settings = job.seeds[0], tickets(job.prune)
-    out = folder.path / "rounds"
-    rows = lottery(job.make_task(), job.training, settings, seeds=(seed,), out=out, about={"harden": job.harden})
+    out, task = folder.path / "rounds", job.make_task()
+    job.check(task)
+    rows = lottery(task, job.training, settings, seeds=(seed,), out=out, about={"harden": job.harden})
     last = Folder(out / f"round-{settings.rounds:02d}")
     folder.write_tensors("weights.safetensors", last.read_tensors(f"reset-seed{seed}.safetensors"))
     masks = Folder(out / f"round-{settings.rounds - 1:02d}").read_tensors("next_mask.safetensors")

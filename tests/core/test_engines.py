@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from fewer.attack.harden import harden
 from fewer.core.cohort import Cohort
@@ -17,8 +17,9 @@ from fewer.core.engine import Engine, Training
 from fewer.core.errors import UserError
 from fewer.core.optimizer import Optimizer
 from fewer.core.plain import Plain
-from fewer.core.task import Task
+from fewer.core.task import Copy, Task
 from fewer.prune.pruning import Pruning, prune_
+from fewer.sparse.engine import sparse_engine
 from toys import Blobs, Control, Fit, Graph, Pairs, Patches
 
 SEEDS = (3, 8)
@@ -63,6 +64,37 @@ def gap(make: Make, chosen: Training, sparsities: tuple[float | None, ...] = (No
 @pytest.mark.parametrize("make", [Fit, Blobs, Patches, Control, Graph], ids=lambda make: make.__name__)
 def test_a_replica_ends_after_100_steps_where_it_ends_alone(make: Make) -> None:
     assert gap(make, training()) < 1e-7
+
+
+class SlowTarget(Control):
+    def copies(self) -> dict[str, Copy]:
+        return {"critic_target": Copy("critic", 0.1), "critic2_target": Copy("critic2", 0.2, every=3)}
+
+
+def pruned_sparse(task: Task[Any], chosen: Training) -> Engine:
+    plain = Plain(task, chosen)
+    prune_(plain, Pruning("magnitude", 0.5, samples=10))
+    return sparse_engine(plain)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [Plain, lambda task, chosen: Cohort(task, chosen, SEEDS), pruned_sparse],
+    ids=["plain", "cohort", "sparse"],
+)
+def test_a_target_moves_towards_its_source_only_in_the_steps_that_its_copy_names(
+    made: Callable[[Task[Any], Training], Engine],
+) -> None:
+    task = SlowTarget()
+    engine = made(task, training(13))
+    for step in range(13):
+        before = {name: engine.state.networks[name].weights.clone() for name in task.copies()}
+        engine.advance(1)
+        for name, target in task.copies().items():
+            now, source = engine.state.networks[name].weights, engine.state.networks[target.of].weights
+            assert not torch.equal(source, before[name])
+            rate = target.rate if step % target.every == 0 else 0.0
+            assert torch.equal(now, before[name].lerp(source, rate)), (step, name)
 
 
 @pytest.mark.parametrize("make", [Fit, Patches, Control], ids=lambda make: make.__name__)
@@ -248,3 +280,14 @@ def test_trainings_that_cannot_run_are_refused(options: dict[str, Any]) -> None:
 def test_leaves_of_different_lengths_are_refused() -> None:
     with pytest.raises(UserError, match="samples"):
         TensorData(Pairs(torch.zeros(3, 1), torch.zeros(2, 1)))
+
+
+def test_networks_that_share_a_parameter_are_refused_before_it_comes_apart() -> None:
+    class Shared(Control):
+        def networks(self) -> dict[str, nn.Module]:
+            networks = super().networks()
+            networks["critic2"].l1.weight = networks["critic"].l1.weight  # type: ignore[union-attr]
+            return networks
+
+    with pytest.raises(UserError, match=r"critic2\.l1\.weight, which is also critic\.l1\.weight"):
+        Plain(Shared(), training())

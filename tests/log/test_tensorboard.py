@@ -43,7 +43,8 @@ def test_a_run_shows_its_losses_rates_density_validation_and_test_figures(tmp_pa
     assert main(words) == 0
     found, lines = scalars(tmp_path / "run"), Folder(tmp_path / "run").lines()
     assert found["loss/net"] == pytest.approx({line["step"]: line["loss/net"] for line in lines})
-    assert found["density"][50] > found["density"][100] == pytest.approx(0.2, abs=1e-3)
+    assert found["density"][50] > found["density"][100] == pytest.approx(1184 / 5656, abs=1e-6)
+    assert found["density/prunable"][100] == pytest.approx(0.2, abs=1e-3)
     rates = found["learning_rate/net"]
     assert 1e-3 < rates[50] <= 0.002 and rates[100] < 1e-5
     assert found["test/accuracy"] == pytest.approx({100: load(tmp_path / "run").figures["accuracy"]}, rel=1e-6)

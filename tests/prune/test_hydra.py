@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from fewer.core.optimizer import Optimizer
 from fewer.core.plain import Plain
 from fewer.core.state import fresh_modules
 from fewer.prune.hydra import Scored, _top, hydra, with_scores
-from toys import Blobs, Control, Patches, stream
+from toys import Blobs, Control, Patches, Tied, Untrained, stream
 
 TRAINING = Training(30, 16, Optimizer(lr=0.02), precision="float64")
 
@@ -114,3 +115,18 @@ def test_scores_are_learned_under_attack_and_for_several_networks() -> None:
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UserError):
         Scored(nn.Linear(2, 2), **wrong)
+
+
+def test_layers_that_share_a_weight_share_its_score() -> None:
+    net = Tied().networks()["net"]
+    scored, x = Scored(net, 0.5), torch.rand(3, 4)
+    pruned = copy.deepcopy(net)
+    with torch.no_grad():
+        for name, gate in zip(scored.names, scored.gates()):
+            pruned.get_parameter(name).mul_(gate)
+    assert torch.allclose(scored(x), pruned(x), atol=1e-6)
+
+
+def test_a_network_that_nobody_trains_and_its_copy_have_no_learned_mask() -> None:
+    masks = hydra(Untrained(), 0.5, training=TRAINING, seeds=[0])
+    assert set(masks[0]) == {"net"}

@@ -18,7 +18,7 @@ from fewer.core.state import fresh_modules
 from fewer.prune import lottery as module
 from fewer.prune.lottery import Lottery, lottery
 from fewer.prune.survivors import shuffled_mask, smaller_mask
-from toys import Blobs, Control, Patches
+from toys import Blobs, Control, Patches, Untrained
 
 TRAINING = Training(12, 16, Optimizer(lr=0.02), precision="float64")
 
@@ -55,6 +55,11 @@ def test_a_global_round_keeps_exactly_as_many_and_ranks_layers_together() -> Non
     found = smaller_mask(scores, whole, 1, rate=0.5, scope="global")
     assert found["net"]["a"].tolist() == [True] * 3
     assert not found["net"]["b"].any()
+
+
+def test_a_network_that_nobody_trains_and_its_copy_stay_whole_in_every_round() -> None:
+    rows = lottery(Untrained(), TRAINING, Lottery(rounds=2, rate=0.3), seeds=[0])
+    assert all(name.startswith("net.") for row in rows for name in row["layers"])
 
 
 def test_negative_weights_survive_by_their_size_and_train_on() -> None:

@@ -22,7 +22,7 @@ from fewer.prune.keep import SCOPES, keep
 from fewer.prune.pruning import CRITERIA, Pruning, layer_keeps, mask_for, prune_, samples
 from fewer.prune.schedule import events_for
 from fewer.prune.snip import snip
-from toys import Blobs, Control, Fit, Patches, doubled
+from toys import Blobs, Control, Fit, Patches, Tied, Untrained, doubled
 
 TRAINING = Training(steps=20, batch=10, precision="float64")
 
@@ -131,6 +131,28 @@ def test_rigl_grows_where_the_gradient_is_largest_and_drops_the_smallest() -> No
     assert _swap(mask, size, wish, 0.1).tolist() == mask.tolist()
 
 
+@pytest.mark.parametrize(("when", "by_gradient"), [("rigl", True), ("set", False)])
+def test_rigl_grows_the_weights_with_the_largest_gradients_of_the_loss_and_set_does_not(
+    when: str, by_gradient: bool
+) -> None:
+    task = Fit()
+    pruning = Pruning("random", 0.5, "layer", when=when, every=5, end=0.9, samples=len(task.samples))  # all there are
+    engine = Plain(task, TRAINING)
+    prune_(engine, pruning)
+    engine.advance(5)
+    before, net = engine.state.mask_of(0)["net"], engine.state.modules_of(0)["net"]
+    error = (net(task.samples.samples.x) - task.samples.samples.y).square().sum(1).mean()
+    slopes = dict(zip(before, torch.autograd.grad(error, [net.get_parameter(key) for key in before])))
+    events_for([pruning], TRAINING.steps)[0].act(engine)
+    largest, grown = {}, {}
+    for key, after in engine.state.mask_of(0)["net"].items():
+        new, pruned = after & ~before[key], ~before[key]
+        best = torch.where(pruned, slopes[key].abs(), -1.0).flatten().topk(int(new.sum())).indices
+        largest[key], grown[key] = set(best.tolist()), set(new.flatten().nonzero()[:, 0].tolist())
+    assert sum(map(len, grown.values())) > 10
+    assert (largest == grown) is by_gradient
+
+
 def test_replicas_of_a_cohort_are_pruned_as_they_would_be_alone() -> None:
     pruning = Pruning("snip", 0.6, samples=20)
     cohort = Cohort(Patches(), TRAINING, (5, 2))
@@ -184,24 +206,15 @@ def test_scores_of_all_networks_are_computed_before_any_is_masked() -> None:
     assert any(not torch.equal(in_turn[key], together[key]) for key in together), "this could not have told them apart"
 
 
-class Untrained(Fit):
-    """A fixed network beside the trained one, with a copy and a partner of its own."""
-
-    def networks(self) -> dict[str, nn.Module]:
-        return {**super().networks(), "fixed": nn.Linear(4, 4), "twin": nn.Linear(4, 4)}
-
-    def copies(self) -> Any:
-        from fewer.core.task import Copy
-
-        return {"fixed_target": Copy("fixed")}
-
-    def same_mask(self) -> dict[str, str]:
-        return {"twin": "fixed"}
-
-
 def test_networks_that_nobody_trains_are_not_pruned_and_neither_are_their_copies() -> None:
     mask = mask_for(Untrained(), doubled(Untrained()), Pruning("snip", 0.5, samples=20), seed=0)
     assert set(mask) == {"net"}
+
+
+@pytest.mark.parametrize("when", ["start", "gradual", "set", "rigl"])
+def test_a_network_that_nobody_trains_and_its_copy_stay_whole_however_the_others_are_pruned(when: str) -> None:
+    _, masks = trained(Untrained(), Pruning("magnitude", 0.5, when=when, every=3, end=0.9, samples=20))
+    assert set(masks[-1]) == {"net"}
 
 
 def test_only_matrices_and_kernels_are_pruned() -> None:
@@ -215,6 +228,13 @@ def test_only_matrices_and_kernels_are_pruned() -> None:
 
     expected = ["linear.weight", "convolution.weight", "attention.in_proj_weight", "attention.out_proj.weight"]
     assert sorted(prunable(Everything())) == sorted(expected)
+
+
+def test_a_weight_that_layers_share_is_pruned_once_and_never_if_it_is_an_embedding() -> None:
+    assert prunable(Tied().networks()["net"]) == ["0.weight", "4.weight", "6.weight"]
+    head, table = nn.Linear(3, 5), nn.Embedding(5, 3)
+    table.weight = head.weight
+    assert prunable(nn.ModuleList([head, table, nn.Linear(2, 2)])) == ["2.weight"]
 
 
 def test_layer_keeps_counts_layers_with_and_without_a_mask() -> None:

@@ -14,12 +14,13 @@ from fewer.job import Job, Trained
 from fewer.prune.pruning import Pruning
 from fewer.report.groups import grouped, interval, spelled
 from fewer.report.meaning import in_words, meaning_of
+from toys import Fit
 
 
 def trained(path: str, job: Job, **figures: float) -> Trained:
     net = nn.Linear(4, 5)
     mask = {"net": {"weight": torch.arange(20).view(5, 4) < 2}} if job.prune else {}
-    return Trained(Path(path), job, None, {"net": net}, mask, figures)  # type: ignore[arg-type]
+    return Trained(Path(path), job, Fit(), {"net": net}, mask, figures)
 
 
 def test_the_interval_is_that_of_scipy() -> None:
@@ -40,7 +41,8 @@ def test_seeds_of_one_job_are_one_group_and_other_jobs_their_own() -> None:
     first, second = grouped([*dense, pruned])
     assert (first.name, len(first.runs), second.name) == ("dense", 3, "snip")
     assert first.figure("accuracy")[0] == pytest.approx(0.91)
-    assert (first.sparsity, second.kept, second.sparsity) == (0.0, 2, pytest.approx(0.9))
+    assert (first.sparsity, second.kept, second.sparsity) == (0.0, 2 + 5, pytest.approx(18 / 25))
+    assert second.count.kept_prunable == 2 and second.count.prunable_density == pytest.approx(0.1)
 
 
 def test_groups_of_one_name_are_told_apart() -> None:
@@ -51,7 +53,10 @@ def test_groups_of_one_name_are_told_apart() -> None:
 def test_settings_are_told_in_words() -> None:
     job = Job("vision", ("network=mlp",), prune=Pruning("snip", 0.95), harden="pgd:0.1")
     told = in_words(job)
-    assert "network mlp" in told and "95 % of the weights were removed before the first step, chosen by SNIP" in told
+    assert (
+        "network mlp" in told
+        and "95 % of the prunable weights were removed before the first step, chosen by SNIP" in told
+    )
     assert "pgd:0.1" in told
     assert "Nothing was pruned" in in_words(Job("vision"))
 

@@ -24,7 +24,7 @@ from fewer.prune.schedule import events_for
 from fewer.sparse.engine import Sparse, selected, sparse_engine, worthwhile
 from fewer.sparse.linear import SparseLinear
 from fewer.tasks.control.settings import Settings as ControlSettings
-from toys import Blobs, Control, Fit, Patches
+from toys import BiasFree, Blobs, Control, Convolved, Fit, Patches, Tied
 
 Make = Callable[[], Task[Any]]
 TRAINING = Training(steps=100, batch=10, precision="float64", optimizer=Optimizer("adam", 3e-3, weight_decay=1e-3))
@@ -44,7 +44,7 @@ def furthest(one: Engine, other: Engine) -> float:
     return float(torch.stack([distance.double() for distance in distances]).max())
 
 
-@pytest.mark.parametrize("make", [Fit, Blobs, Control, Patches])
+@pytest.mark.parametrize("make", [Fit, Blobs, Control, Patches, BiasFree, Convolved, Tied])
 def test_the_sparse_engine_ends_where_the_plain_one_ends(make: Make) -> None:
     plain, sparse = pruned(make), sparse_engine(pruned(make))
     layers = [m for n in sparse.state.networks.values() for m in n.module.modules() if isinstance(m, SparseLinear)]

@@ -24,11 +24,11 @@ def run(arguments: argparse.Namespace) -> None:
     outcomes = check(make(arguments.task, arguments.set))
     failed = [outcome for outcome in outcomes if outcome.fault]
     if arguments.json:
-        say([{"check": one.name, "fault": one.fault, "skipped": one.skipped} for one in outcomes], True)
+        say([{"check": o.name, "fault": o.fault, "skipped": o.skipped, "note": o.note} for o in outcomes], True)
     else:
         said: set[str] = set()
         for outcome in outcomes:
-            word, colour, why = "ok  ", "green", ""
+            word, colour, why = "ok  ", "green", f": {outcome.note}" if outcome.note else ""
             if outcome.fault:
                 word, colour, why = "FAIL", "red", f": {'as above' if outcome.fault in said else outcome.fault}"
             elif outcome.skipped:

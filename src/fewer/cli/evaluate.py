@@ -24,15 +24,14 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Figures of each run."""
     from fewer.cli.show import say
-    from fewer.core.mask import kept
     from fewer.job import load
+    from fewer.prune.reach import count
 
     results = {}
     for path in arguments.run:
         run = load(path, arguments.set)
-        copies = run.task.copies()
-        trained = {name: mask for name, mask in run.mask.items() if name not in copies}
-        results[path] = {**figures_of(run, arguments), **({"kept_weights": kept(trained)} if trained else {})}
+        left = count(run.task, run.modules, run.mask).figures() if run.mask else {}
+        results[path] = {**figures_of(run, arguments), **left}
     one = next(iter(results.values()))
     if len(results) == 1:
         say(one, arguments.json)

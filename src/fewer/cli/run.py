@@ -30,13 +30,14 @@ def run(arguments: argparse.Namespace) -> None:
 
     from fewer.cli.show import say
     from fewer.sparse.compiled import missing
+    from fewer.sparse.show import count
 
     pack = opened(arguments)
     if arguments.info:
         shapes = {name: {part.name: list(part.shape) for part in network.program.inputs}
                   for name, network in pack.networks.items()}  # fmt: skip
         kernels = {"kernels": missing()} if missing() else {}
-        say({**pack.settings, "inputs": shapes, **kernels}, arguments.json)
+        say({**pack.settings, **count(pack).figures(), "inputs": shapes, **kernels}, arguments.json)
         return
     inputs = {name: _checked(value, pack.settings.get("task")) for name, value in _inputs(arguments).items()}
     answer = pack.predict(**inputs) if _named(arguments) else pack.predict(inputs["x"])

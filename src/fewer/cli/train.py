@@ -28,7 +28,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--prune", metavar="METHOD[,KEY=VALUE...]",
         help="magnitude, lamp, snip, grasp, synflow, random, lottery or dense",
     )  # fmt: skip
-    parser.add_argument("--sparsity", type=float, help="share of the weights to remove (default 0.9)")
+    parser.add_argument("--sparsity", type=float, help="share of the prunable weights to remove (default 0.9)")
     parser.add_argument("--harden", metavar="KIND:BUDGET", help="adversarial training, such as pgd:0.3")
     parser.add_argument("--from", dest="start_from", metavar="RUN", help="start from a finished run's weights and mask")
     parser.add_argument("--seeds", default="0", help="0, 0-4 or 0,3,7; several train as a cohort")
@@ -59,6 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
     from fewer.core.train import Loop
     from fewer.job import load
     from fewer.log.tensorboard import watching
+    from fewer.prune.reach import count
     from fewer.signs import signs
 
     if arguments.threads is not None:
@@ -85,11 +86,14 @@ def run(arguments: argparse.Namespace) -> None:
             watch.finish(arguments.out, job.seeds, found, job.training.steps)
     if found is None:
         return
+    runs = [load(path) for path in members(Path(arguments.out))] if job.prune or job.harden else []
+    left = [count(run.task, run.modules, run.mask).figures() for run in runs if run.mask]
+    if len(left) == len(found):
+        found = [{**figures, **weights} for figures, weights in zip(found, left)]
     say({"out": arguments.out, **summary(found)}, arguments.json)
-    if job.harden:
-        for path in members(Path(arguments.out)):
-            for sentence in signs(load(path)):
-                print(f"fewer: {path}: {sentence}", file=sys.stderr)
+    for run in runs if job.harden else ():
+        for sentence in signs(run):
+            print(f"fewer: {run.path}: {sentence}", file=sys.stderr)
 
 
 def job_of(arguments: argparse.Namespace):  # type: ignore[no-untyped-def]

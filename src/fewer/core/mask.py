@@ -15,14 +15,14 @@ _NEVER = (nn.Embedding, nn.EmbeddingBag, nn.LayerNorm, nn.RMSNorm)  # their scal
 
 def prunable(module: nn.Module) -> list[str]:
     """Names of the parameters that pruning may touch: matrices and kernels, never biases, norms or embeddings."""
-    names = []
-    for prefix, part in module.named_modules():
-        if isinstance(part, _NEVER):
-            continue
-        for name, parameter in part.named_parameters(recurse=False):
-            if name.endswith("weight") and parameter.ndim >= 2:
-                names.append(f"{prefix}.{name}" if prefix else name)
-    return names
+    spared = [p for part in module.modules() if isinstance(part, _NEVER) for p in part.parameters(recurse=False)]
+    never = {id(parameter) for parameter in spared}
+    # one that several layers share has one name here, that of the first, as it has everywhere else
+    return [
+        name
+        for name, parameter in module.named_parameters()
+        if name.endswith("weight") and parameter.ndim >= 2 and id(parameter) not in never
+    ]
 
 
 def kept(mask: Mask) -> int:

@@ -22,7 +22,7 @@ from fewer.core.mask import Mask, prunable
 from fewer.core.seed import torch_seed
 from fewer.core.task import Task
 
-__all__ = ["Network", "State", "check_finite", "check_shared", "fill_", "fresh_modules", "start", "tensors_of"]
+__all__ = ["Network", "State", "check_finite", "fill_", "fresh_modules", "refuse_shared", "start", "tensors_of"]
 
 _STATISTICS = ("running_mean", "running_var")  # of norms; another buffer may hold an infinity on purpose, as masks do
 
@@ -193,28 +193,28 @@ def check_finite(modules: Mapping[str, nn.Module], whose: str) -> None:
                 )  # fmt: skip
 
 
-def check_shared(modules: Mapping[str, nn.Module]) -> None:
-    """Refuse a parameter under two names: each would be trained, masked and saved as one of its own."""
-    seen: dict[int, str] = {}
-    for name, module in modules.items():
-        for key, parameter in module.named_parameters(remove_duplicate=False):
-            if id(parameter) in seen:
-                raise UserError(
-                    f"{name}.{key} is also {seen[id(parameter)]}", "networks that share no parameters",
-                    "give each layer weights of its own",
-                )  # fmt: skip
-            seen[id(parameter)] = f"{name}.{key}"
-
-
 def fresh_modules(task: Task[Any], seed: int) -> dict[str, nn.Module]:
     """The task's networks and copies as that seed makes them; the global random state is left as it was."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(torch_seed(seed, "networks"))
         modules = keyed_(task.networks())
-    check_shared(modules)
+    refuse_shared(modules)
     for name, target in task.copies().items():
         modules[name] = copy.deepcopy(modules[target.of])
     return modules
+
+
+def refuse_shared(modules: Mapping[str, nn.Module]) -> None:
+    """Each network has weights of its own in the state: a parameter of two of them would come apart unnoticed."""
+    seen: dict[int, str] = {}
+    for name, module in modules.items():
+        for key, parameter in module.named_parameters():
+            if id(parameter) in seen:
+                raise UserError(
+                    f"{name}.{key}, which is also {seen[id(parameter)]}", "networks that share no parameters",
+                    "make one network of the two, or give each its own",
+                )  # fmt: skip
+            seen[id(parameter)] = f"{name}.{key}"
 
 
 def start(

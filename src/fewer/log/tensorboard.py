@@ -2,7 +2,8 @@
 
 loss/NETWORKS            mean since the line before, one curve an objective
 learning_rate/NETWORKS   of the step just taken
-density                  share of the prunable weights that is kept
+density                  share of all weights that is kept
+density/prunable         of those that pruning may touch
 validation/FIGURE        where validation is looked at (--choose-every)
 test/FIGURE              once, at the end
 
@@ -21,7 +22,7 @@ import torch
 
 from fewer.core.errors import UserError
 from fewer.core.folder import Folder
-from fewer.core.mask import density
+from fewer.prune.reach import count
 
 if TYPE_CHECKING:
     from fewer.core.engine import Engine
@@ -59,7 +60,7 @@ class Recorder:
                 if name != "step"
             }
             if any(name.startswith("loss/") for name in found):
-                found |= {**_rates(engine, replica), "density": _density(engine, replica)}
+                found |= {**_rates(engine, replica), **_densities(engine, replica)}
             self._write(place, found, line["step"])
 
     def finish(self, path: str | Path, seeds: Sequence[int], figures: Sequence[Mapping[str, float]], step: int) -> None:
@@ -90,9 +91,9 @@ def _rates(engine: Engine, replica: int) -> dict[str, float]:
     return found
 
 
-def _density(engine: Engine, replica: int) -> float:
-    mask = engine.state.mask_of(replica)
-    return density(mask) if mask else 1.0
+def _densities(engine: Engine, replica: int) -> dict[str, float]:
+    found = count(engine.task, engine.state.modules_of(replica), engine.state.mask_of(replica))
+    return {"density": found.density, "density/prunable": found.prunable_density}
 
 
 @contextmanager

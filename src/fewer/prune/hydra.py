@@ -24,6 +24,7 @@ from fewer.core.plain import Plain
 from fewer.core.state import fresh_modules
 from fewer.core.task import Task
 from fewer.core.train import Loop, fit
+from fewer.prune.follow import followed
 
 __all__ = ["SCOPES", "Scored", "hydra", "learned_masks", "with_scores"]
 
@@ -42,7 +43,7 @@ class Scored(nn.Module):
     def __init__(self, module: nn.Module, sparsity: float, scope: str = "layer") -> None:
         super().__init__()
         if not 0 <= sparsity < 1:
-            raise UserError(f"sparsity {sparsity}", "at least 0 and below 1", "0.95 removes 95 % of the weights")
+            raise UserError(f"sparsity {sparsity}", "at least 0 and below 1", "0.95 removes 95 % of the prunable ones")
         if scope not in SCOPES:
             raise UserError(f"scope {scope!r}", f"one of {', '.join(SCOPES)}")
         self.sparsity, self.scope, self.names = sparsity, scope, prunable(module)
@@ -79,10 +80,11 @@ class Scored(nn.Module):
 def _held_still(module: nn.Module) -> nn.Module:
     """A copy whose parameters have become buffers."""
     still = copy.deepcopy(module)
+    held: dict[Tensor, Tensor] = {}  # what layers share they go on sharing
     for part in still.modules():
         for name, parameter in list(part.named_parameters(recurse=False)):
             del part._parameters[name]
-            part.register_buffer(name, parameter.detach().clone())
+            part.register_buffer(name, held.setdefault(parameter, parameter.detach().clone()))
     return still
 
 
@@ -116,11 +118,7 @@ def learned_masks(task: Task[Any], modules: Mapping[str, nn.Module]) -> Masks:
         assert isinstance(module, Scored)
         with torch.no_grad():
             found[name] = {key: gate.bool() for key, gate in zip(module.names, module.gates())}
-    for name, leader in task.same_mask().items():
-        found[name] = found[leader]
-    for name, target in task.copies().items():
-        found[name] = found[target.of]
-    return found
+    return followed(task, found)
 
 
 def hydra(

@@ -31,7 +31,7 @@ def keep(
     [[True, True], [False, False]]
     """
     if not 0 <= sparsity < 1:
-        raise UserError(f"sparsity {sparsity}", "at least 0 and below 1", "0.95 removes 95 % of the weights")
+        raise UserError(f"sparsity {sparsity}", "at least 0 and below 1", "0.95 removes 95 % of the prunable ones")
     if scope not in SCOPES:
         raise UserError(f"scope {scope!r}", f"one of {', '.join(SCOPES)}")
     flat = {

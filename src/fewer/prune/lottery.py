@@ -27,6 +27,7 @@ from fewer.core.seed import Stream
 from fewer.core.state import fresh_modules
 from fewer.core.task import Task
 from fewer.core.train import Loop, fit
+from fewer.prune.follow import followed
 from fewer.prune.magnitude import magnitude
 from fewer.prune.scoring import Scores
 from fewer.prune.survivors import shuffled_mask, smaller_mask
@@ -164,8 +165,7 @@ class _Game:
                 self._start_again_(replica, start, seed, number)
             mask = masks.get(seed) or self._whole(replica)
             if start == "shuffled" and number:
-                mask = shuffled_mask(mask, seed)
-                self._follow_(mask)
+                mask = followed(self.task, shuffled_mask(mask, seed))
             state.mask_(replica, mask)
             self.masks.append(mask)
 
@@ -199,15 +199,7 @@ class _Game:
         mask = {
             net: {key: torch.ones_like(s, dtype=torch.bool) for key, s in part.items()} for net, part in scores.items()
         }
-        return self._follow_(mask)
-
-    def _follow_(self, mask: dict[str, dict[str, Tensor]]) -> dict[str, dict[str, Tensor]]:
-        """With the networks that take another's mask, and the target copies."""
-        for name, leader in self.task.same_mask().items():
-            mask[name] = mask[leader]
-        for name, target in self.task.copies().items():
-            mask[name] = mask[target.of]
-        return mask
+        return followed(self.task, mask)
 
     def next_masks(self, number: int) -> Masks:
         """By the trained weights of each seed's first line."""
@@ -215,7 +207,7 @@ class _Game:
         for replica, (start, seed) in enumerate(self.lines):
             if start == self.settings.starts[0]:
                 scores = self._scores(replica)
-                found[seed] = self._follow_(self._smaller(scores, self.masks[replica], number))
+                found[seed] = followed(self.task, self._smaller(scores, self.masks[replica], number))
         return found
 
     def _smaller(self, scores: Scores, before: Mask, number: int) -> dict[str, dict[str, Tensor]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
@@ -20,6 +20,7 @@ from fewer.core.settings import nearest
 from fewer.core.task import Task
 from fewer.prune import lint
 from fewer.prune.connected import connected
+from fewer.prune.follow import followed
 from fewer.prune.grasp import grasp
 from fewer.prune.keep import SCOPES, keep
 from fewer.prune.lamp import lamp
@@ -53,7 +54,7 @@ class Pruning:
     """What to remove, by which measure, and when."""
 
     method: str = _setting("snip", "magnitude, lamp, snip, grasp, synflow or random")
-    sparsity: float = _setting(0.9, "removed at the end", "share of weights")
+    sparsity: float = _setting(0.9, "removed at the end", "share of the prunable weights")
     scope: str = _setting("network", "what is ranked together: global, network, layer (equal densities) or erk")
     when: str = _setting("start", "start (once), gradual, set or rigl (drop and grow) or rounds (lottery tickets)")
     rate: float = _setting(0.3, "rounds: pruned after each training", "share of the survivors")
@@ -68,11 +69,19 @@ class Pruning:
     input_quota: int = _setting(0, "every input group keeps at least so many first-layer weights", "weights")
     connected: bool = _setting(False, "start, gradual: weights on no path from input to output make room for others")
 
+    partial: bool = _setting(False, "prune although matrices that pruning cannot touch hold over 5 % of all weights")
+
+    def described(self) -> dict[str, Any]:
+        """As files hold it; `partial` where it is set alone, so that runs and points from before it are found again."""
+        return {name: value for name, value in asdict(self).items() if name != "partial" or value}
+
     def __post_init__(self) -> None:
         if self.method not in CRITERIA:
             raise UserError(f"pruning method {self.method!r}", "a criterion", nearest(self.method, list(CRITERIA)))
         if not 0 <= self.sparsity < 1:
-            raise UserError(f"sparsity {self.sparsity}", "at least 0 and below 1", "0.95 removes 95 % of the weights")
+            raise UserError(
+                f"sparsity {self.sparsity}", "at least 0 and below 1", "0.95 removes 95 % of the prunable ones"
+            )
         if self.scope not in SCOPES:
             raise UserError(f"scope {self.scope!r}", f"one of {', '.join(SCOPES)}")
         if self.when not in _WHEN:
@@ -133,9 +142,9 @@ def mask_for(
         if pruning.connected:
             found = connected(scores, found, shadow, calls, pruning, within=mask)
         mask = dict(found)
-    _follow_leaders_(mask, task.same_mask())
-    lint.refuse_useless(lint.examine(modules, mask, calls), task.spare() if isinstance(task, Spare) else ())
-    _follow_leaders_(mask, {name: target.of for name, target in task.copies().items()})
+    mask = followed(task, mask)
+    own = {net: found for net, found in mask.items() if net not in task.copies()}  # a copy has the same paths
+    lint.refuse_useless(lint.examine(modules, own, calls), task.spare() if isinstance(task, Spare) else ())
     return mask
 
 
@@ -150,14 +159,6 @@ def _density_left(mask: Mask, sparsity: float, *, fewer: bool) -> float:
             "what is pruned stays pruned: raise the sparsity, or leave --prune out",
         )  # fmt: skip
     return max(density(mask), 1 - sparsity)
-
-
-def _follow_leaders_(mask: dict[str, dict[str, Tensor]], leaders: Mapping[str, str]) -> None:
-    """Networks that take another's mask take it; where that one is never pruned, neither are they."""
-    for name, leader in leaders.items():
-        mask.pop(name, None)
-        if leader in mask:
-            mask[name] = mask[leader]
 
 
 def _masked_copies(modules: Mapping[str, nn.Module], mask: Mask | None) -> dict[str, nn.Module]:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from fewer.core.engine import Engine
 from fewer.core.seed import Stream
+from fewer.prune.follow import followed
 from fewer.prune.pruning import Pruning, prune_, samples
 from fewer.prune.scoring import by_name, gradients, per_objective
 
@@ -77,11 +78,7 @@ class DropAndGrow:
                     lot = noise.uniform(f"grow/{net}/{key}", tuple(value.shape))
                     wish = grown[net][key] if pruning.when == "rigl" else lot
                     swapped[net][key] = _swap(mask[net][key], value.abs(), wish, share)
-        for name, leader in task.same_mask().items():
-            swapped[name] = swapped[leader]
-        for name, target in task.copies().items():
-            swapped[name] = swapped[target.of]
-        return swapped
+        return followed(task, swapped)
 
 
 def _swap(mask: Tensor, size: Tensor, wish: Tensor, share: float) -> Tensor:

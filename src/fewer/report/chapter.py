@@ -49,8 +49,7 @@ def _cards(groups: Sequence[Group], sizes: dict[str, Sizes]) -> str:
     least = min(groups, key=lambda group: group.kept)
     found, name = [], _leading(least)
     if least.kept < least.weights:
-        share = 100 * least.kept / least.weights
-        found.append((f"{share:.3g} %", f"of the weights kept in {least.name}: {least.kept:,} of {least.weights:,}"))
+        found.append((f"{100 * least.count.density:.3g} %", f"of the weights kept in {least.name}: {least.count}"))
     if name:
         found.append((shown(least.figure(name)[0], figure_of(name)[2]), f"{figure_of(name)[0]} of {least.name}"))
     size = sizes[least.name]
@@ -72,14 +71,17 @@ def _trained(groups: Sequence[Group]) -> list[str]:
 def _quality(task: str, groups: Sequence[Group]) -> list[str]:
     names = list(dict.fromkeys(name for group in groups for name in group.first.figures))
     wanted = [name for name in meaning_of(task).figures if name in names] or names[:4]
-    rows = [[g.name, f"{g.kept:,}", *[_figure(g.figure(name), name) for name in wanted]] for g in groups]
+    rows = [
+        [g.name, f"{g.kept:,}", f"{g.count.kept_prunable:,}", *[_figure(g.figure(name), name) for name in wanted]]
+        for g in groups
+    ]
     told = ". ".join(f"{figure_of(n)[0].capitalize()}: {figure_of(n)[1]}" for n in wanted if figure_of(n)[1])
     every = table(
         ["figure", *[g.name for g in groups]], [[n, *[_figure(g.figure(n), n) for g in groups]] for n in names]
     )
     parts = [
         heading("How well it went"),
-        table(["run", "weights", *[figure_of(name)[0] for name in wanted]], rows),
+        table(["run", "weights", "of them prunable", *[figure_of(name)[0] for name in wanted]], rows),
         f'<p class="soft">{told}.</p>' if told else "",
         details("every figure", every) if len(names) > len(wanted) else "",
     ]
@@ -103,7 +105,7 @@ def _against_sparsity(groups: Sequence[Group], name: str) -> str:
         series.setdefault(recipe, []).append((100 * group.sparsity, *group.figure(name)))
     if len(series) > 1:  # it begins the other lines
         series.pop("dense", None)
-    chart = curves(series, "weights removed, in percent", label, percent=share, marks=True)
+    chart = curves(series, "weights removed, in percent of all", label, percent=share, marks=True)
     several = any(len(group.runs) > 1 for group in groups)
     bands = " Bands are 95 % confidence intervals over seeds." if several else " One seed a point: no intervals."
     return figure(chart, f"Quality against sparsity.{bands}")
@@ -118,7 +120,10 @@ def _learning(groups: Sequence[Group]) -> list[str]:
         charts.append(_against_sparsity(groups, _leading(groups[0])))
     pruned = [group for group in groups if group.first.mask]
     charts += [
-        figure(bars(keeps(group.first), "%", most=100.0), f"{group.name}: share of the weights kept, layer by layer.")
+        figure(
+            bars(keeps(group.first), "%", most=100.0),
+            f"{group.name}: share of the weights kept, prunable layer by layer.",
+        )
         for group in pruned
     ]
     note = "A short bar is a layer of which the criterion kept little, a long bar one of which it kept much."

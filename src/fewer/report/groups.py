@@ -6,10 +6,12 @@ import dataclasses
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from fewer.core.mask import dense, kept
+from fewer.core.count import Count
 from fewer.core.student import student_t
 from fewer.job import Job, Trained
+from fewer.prune.reach import count
 
 __all__ = ["Group", "Interval", "grouped", "interval", "run_name", "spelled"]
 
@@ -53,20 +55,25 @@ class Group:
     def job(self) -> Job:
         return self.first.job
 
+    @cached_property
+    def count(self) -> Count:
+        """All parameters and the prunable ones, and what is left of them."""
+        return count(self.first.task, self.first.modules, self.first.mask)
+
     @property
     def weights(self) -> int:
-        """Those that pruning may touch."""
-        return kept(dense(self.first.modules))
+        """All parameters, biases and norms included."""
+        return self.count.weights
 
     @property
     def kept(self) -> int:
         """Of them, what is left."""
-        return kept(self.first.mask) if self.first.mask else self.weights
+        return self.count.kept
 
     @property
     def sparsity(self) -> float:
-        """Share of the weights that is gone."""
-        return 1.0 - self.kept / max(self.weights, 1)
+        """Share of all parameters that is gone."""
+        return 1.0 - self.count.density
 
     def figure(self, name: str) -> Interval:
         """A figure over the seeds."""

@@ -121,7 +121,7 @@ def in_words(job: Job) -> str:
 def _pruned(prune: Any) -> str:
     if prune is None:
         return "Nothing was pruned."
-    share = f"{100 * prune.sparsity:.4g} % of the weights"
+    share = f"{100 * prune.sparsity:.4g} % of the prunable weights"
     how = {"snip": "SNIP", "grasp": "GraSP", "synflow": "SynFlow", "lamp": "LAMP"}.get(prune.method, prune.method)
     by = "chosen at random" if prune.method == "random" else f"chosen by {how}"
     when = {

@@ -16,7 +16,7 @@ from fewer.core.errors import UserError
 from fewer.sparse.compiled import missing
 from fewer.sparse.pack import Allowance, Pack, load
 from fewer.sparse.program import Input
-from fewer.sparse.show import removed
+from fewer.sparse.show import count
 from fewer.sparse.tensors import Array
 
 __all__ = ["Model", "open_models"]
@@ -47,16 +47,16 @@ class Model:
 
     def described(self) -> dict[str, Any]:
         """What it is, as `/v1/models` says it; what it is asked is its service's to say."""
-        weights = {
-            name: value for name, value in self.pack.tensors().items() if value.dtype == np.float32 and "." in name
-        }
+        left = count(self.pack)
+        pruned = {"prunable": left.prunable, "kept_prunable": left.kept_prunable} if self.pack.masks else {}
         return {
             "name": self.name,
             "task": self.task,
             "bytes": self.size_bytes,
-            "weights": int(sum(value.size for value in weights.values())),
-            "kept": int(sum(np.count_nonzero(value) for value in weights.values())),
-            "removed": round(removed(self.pack), 4),
+            "weights": left.weights,
+            "kept": left.kept,
+            "removed": round(1 - left.density, 4),
+            **pruned,
             "compiled": not missing(),
             "settings": [str(word) for word in self.pack.settings.get("settings", [])],
             "hardened": self.pack.settings.get("hardened") or self.pack.settings.get("harden"),

@@ -117,7 +117,7 @@ class SparseState(State):
         networks = {}
         for name, network in self.networks.items():
             chosen = selected(network.module)
-            module = copy.deepcopy(self.skeletons[name]).to_empty(device=network.weights.device)
+            module = _emptied(self.skeletons[name], network.weights.device)
             networks[name] = Network(module, _spread(network.weights, chosen), network.buffers)
             if name in self.pruned:
                 mask = chosen.to(network.weights)[None].clone()
@@ -170,12 +170,20 @@ def sparse(state: State) -> SparseState:
         networks[name] = Network(module, network.weights[:, chosen[name]], network.buffers)
         if network.mask is not None and not bool((left := network.mask[:, chosen[name]]).all()):
             networks[name].mask = left  # pruned weights of layers that stay dense
-        skeletons[name] = copy.deepcopy(network.module).to("meta")
+        skeletons[name] = _emptied(network.module, torch.device("meta"))
     moments = [
         {name: {key: t[:, chosen[name]] for key, t in tensors.items()} for name, tensors in by_network.items()}
         for by_network in state.moments
     ]
     return SparseState(state.seeds, networks, state.step, moments, skeletons, frozenset(masks))
+
+
+def _emptied(module: nn.Module, device: torch.device) -> nn.Module:
+    """The module with tensors there that hold nothing; unlike `to_empty`, layers that share a weight still do."""
+    memo: dict[int, Tensor] = {id(buffer): torch.empty_like(buffer, device=device) for buffer in module.buffers()}
+    for parameter in module.parameters():
+        memo[id(parameter)] = nn.Parameter(torch.empty_like(parameter, device=device), parameter.requires_grad)
+    return copy.deepcopy(module, memo)
 
 
 def selected(module: nn.Module) -> Tensor:

@@ -30,7 +30,8 @@ class SparseLinear(nn.Module):
         self.pattern = pattern
         self.in_features, self.out_features = pattern.in_features, pattern.out_features
         self.values = nn.Parameter(values.detach().clone())
-        self.bias = None if bias is None else nn.Parameter(bias.detach().clone())
+        # registered where it is missing too, as torch does: a chain asks every layer for its bias by name
+        self.register_parameter("bias", None if bias is None else nn.Parameter(bias.detach().clone()))
 
     @classmethod
     def from_dense(cls, linear: nn.Linear, mask: Tensor) -> SparseLinear:

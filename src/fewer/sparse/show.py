@@ -7,25 +7,37 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fewer.core.count import Count
 from fewer.core.notebook import shown
 
 if TYPE_CHECKING:
     from fewer.sparse.runtime import Pack
 
-__all__ = ["pack_shown", "removed"]
+__all__ = ["count", "pack_shown", "removed"]
+
+
+def count(pack: Pack) -> Count:
+    """Of all numbers of its networks, biases and normalisers included; the prunable ones are those under a mask."""
+    named = [
+        value.size
+        for name, value in pack.tensors().items()
+        if value.dtype == np.float32 and ("." in name or name in pack.masks)
+    ]
+    weights, prunable = sum(named), sum(mask.size for mask in pack.masks.values())
+    gone = prunable - sum(int(np.count_nonzero(mask)) for mask in pack.masks.values())
+    return Count(weights, weights - gone, prunable, prunable - gone)
 
 
 def removed(pack: Pack) -> float:
-    """Share of the weights that pruning left out, of all it could; biases and normalisers are never pruned."""
-    total = sum(mask.size for mask in pack.masks.values())
-    return 1.0 - sum(int(np.count_nonzero(mask)) for mask in pack.masks.values()) / total if total else 0.0
+    """Share of all its weights that pruning left out."""
+    return 1.0 - count(pack).density
 
 
 def pack_shown(pack: Pack) -> str:
     """HTML: a table without colours of its own, so it is as light or dark as the notebook.
 
     >>> from fewer.api import open_pack
-    >>> "<td>weights removed</td><td>99.0%</td>" in pack_shown(open_pack("digits-3197"))
+    >>> "<td>weights removed</td><td>98.8%</td>" in pack_shown(open_pack("digits-3197"))
     True
     """
     tensors = pack.tensors().values()
@@ -37,6 +49,7 @@ def pack_shown(pack: Pack) -> str:
     rows.append(("numbers kept", int(sum(np.count_nonzero(value) for value in tensors))))
     if pack.masks:
         rows.append(("weights removed", f"{removed(pack):.1%}"))
+        rows.append(("of the prunable ones", f"{1 - count(pack).prunable_density:.1%}"))
     rows.append(("stored as", ", ".join(sorted(set(pack.kinds.values()) - {"raw"})) or "raw"))
     figures = pack.settings.get("figures")
     for name, value in figures.items() if isinstance(figures, dict) else ():

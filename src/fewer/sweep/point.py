@@ -40,7 +40,8 @@ class Point:
         return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
     def _settings(self) -> dict[str, Any]:
-        settings = dataclasses.asdict(self.job)
+        settings = self.job.config()
+        del settings["threads"]
         settings["training"]["device"] = self.device
         return settings
 

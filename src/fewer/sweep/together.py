@@ -103,7 +103,7 @@ def _engine(jobs: Sequence[Job]) -> Rates:
         raise Apart("data read from disk in one order for all")
     for job in jobs:
         try:
-            job.check_optimizer(task)
+            job.check(task)
         except UserError as error:
             raise Apart(str(error)) from None
     if training.device == "cpu" and jobs[0].engine == "auto":

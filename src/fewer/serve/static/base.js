@@ -94,6 +94,7 @@ export async function modelsOf(task) {
 export function facts(model) {
   const share = model.kept / model.weights;
   const kept = share > 0.97 ? `all ${whole(model.weights)} weights` : `${whole(model.kept)} of ${whole(model.weights)} weights`;
+  const prunable = model.prunable && share <= 0.97 ? `${whole(model.kept_prunable)} of ${whole(model.prunable)} prunable` : null;
   const size = `${Math.max(1, Math.round(model.bytes / 1000))} kB`;
-  return [kept, size, model.hardened ? `hardened by ${model.hardened}` : null].filter(Boolean).join(" · ");
+  return [kept, prunable, size, model.hardened ? `hardened by ${model.hardened}` : null].filter(Boolean).join(" · ");
 }

@@ -50,6 +50,7 @@ class CellFree(Task[Phones]):
     """One deployment. Predictions are (phones, c + 1) probabilities of serving, the master first."""
 
     recommended: Mapping[str, Any] = {"steps": 5000, "batch": 100}  # 50 epochs of the paper's 100 graphs
+    whole = ("net.own.weight",)  # a row for each access point, which a phone reads one of
 
     def __init__(
         self, settings: Settings | None = None, *, world: World | None = None, survey: Survey | None = None
