@@ -7,12 +7,12 @@ import sys
 
 import numpy as np
 
-from fewer.tasks.cellfree.ceiling import Ceiling, closeness
-from fewer.tasks.cellfree.kriging import Kriging
-from fewer.tasks.cellfree.picture import draw
-from fewer.tasks.cellfree.selector import Nearest
-from fewer.tasks.cellfree.settings import Settings
-from fewer.tasks.cellfree.survey import World
+from fewer.systems.cellfree.picture import draw
+from fewer.systems.cellfree.task.selectors.ceiling import Ceiling, closeness
+from fewer.systems.cellfree.task.selectors.kriging import Kriging
+from fewer.systems.cellfree.task.selectors.selector import Nearest
+from fewer.systems.cellfree.task.settings import Settings
+from fewer.systems.cellfree.task.survey import World
 
 
 def main(path: str, places: int = 100_000) -> None:

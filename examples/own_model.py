@@ -5,7 +5,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset, random_split
 
 import fewer
-from fewer.own import Classification
+from fewer.custom.supervised import Classification
 
 
 class Mine(Classification):

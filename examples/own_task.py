@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from fewer.core.data import TensorData, batches
-from fewer.core.optimizer import Optimizer
+from fewer.core.engines.optimizer import Optimizer
 from fewer.core.task import Nets, Noise, Objective, Task
 
 

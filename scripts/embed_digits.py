@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fewer.tasks.vision.fetch import fetch_mnist
-from fewer.tasks.vision.idx import read_folder
-from fewer.tasks.vision.split import stratified
+from fewer.systems.vision.task.files.fetch import fetch_mnist
+from fewer.systems.vision.task.files.idx import read_folder
+from fewer.systems.vision.task.split import stratified
 
 SEED = 0
 COUNTS = {"train": 10_000, "test": 2_000}

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from fewer.bench.serve import serving
+from fewer.bench.load import serving
 
 MEMORY_MB = 64.0  # that an attack may add
 HEALTH_MS = 50.0  # that /healthz may take

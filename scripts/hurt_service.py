@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from fewer.bench.serve import serving
+from fewer.bench.load import serving
 
 MEMORY_MB = 64.0  # that an attack may add
 HEALTH_MS = 50.0  # that /healthz may take

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import torch
 
-from fewer.core.folder import Folder
+from fewer.core.files.run_folder import Folder
 from fewer.core.seed import Stream
-from fewer.sparse import pack
-from fewer.sparse.trace import trace
-from fewer.studies.vision_pieces import read_modules
-from fewer.tasks.vision.task import Settings, Vision
+from fewer.packs import pack
+from fewer.packs.trace.trace import trace
+from fewer.systems.vision.studies.pieces import read_modules
+from fewer.systems.vision.task.task import Settings, Vision
 
 REPLICAS = {"digits-9348": "contrast/magnitude-3-seed0", "digits-3197": "lamp/lamp-1.026-seed0"}
 SETTINGS = {"network": "small-cnn", "contrast": 80.0}

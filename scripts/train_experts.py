@@ -19,11 +19,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fewer.sparse import pack
-from fewer.sparse.trace import trace
-from fewer.tasks.control import d4rl
-from fewer.tasks.control.environments import ENVIRONMENTS
-from fewer.tasks.control.transitions import Transitions
+from fewer.packs import pack
+from fewer.packs.trace.trace import trace
+from fewer.systems.control.task.logs import d4rl
+from fewer.systems.control.task.logs.transitions import Transitions
+from fewer.systems.control.task.worlds.environments import ENVIRONMENTS
 
 UNITS, RATE = 256, 1e-3
 AVERAGE = 0.999  # the weights that ship are a running mean of those trained

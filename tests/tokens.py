@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fewer.own import Classification, Regression
+from fewer.custom.supervised import Classification, Regression
 
 _WORDS, _LENGTH = 3, 80
 

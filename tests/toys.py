@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fewer.core.data import TensorData
-from fewer.core.nets import NetworkSet
-from fewer.core.optimizer import Optimizer
+from fewer.core.engines.nets import NetworkSet
+from fewer.core.engines.optimizer import Optimizer
 from fewer.core.seed import Stream
 from fewer.core.task import Copy, Nets, Noise, Objective, Task
 
@@ -268,7 +268,7 @@ class Graph(Fit):
 
 def doubled(task: Task[Any], seed: int = 0) -> dict[str, nn.Module]:
     """Fresh modules of a task in float64, copies included."""
-    from fewer.core.state import fresh_modules
+    from fewer.core.engines.state import fresh_modules
 
     return {name: module.double() for name, module in fresh_modules(task, seed).items()}
 

@@ -8,11 +8,11 @@ fewer.pack(run, "small.pack").predict(images)
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fewer.api import audit as audit
-    from fewer.api import load as load
-    from fewer.api import open_pack as open_pack
-    from fewer.api import pack as pack
-    from fewer.api import train as train
+    from fewer.run.api import audit as audit
+    from fewer.run.api import load as load
+    from fewer.run.api import open_pack as open_pack
+    from fewer.run.api import pack as pack
+    from fewer.run.api import train as train
 
 __version__ = "0.1.0"
 
@@ -20,12 +20,12 @@ _OFFERED = ("audit", "load", "open_pack", "pack", "train")
 
 
 def __getattr__(name: str) -> Any:
-    """What `fewer.api` offers, imported when first asked for: importing the package alone stays light."""
+    """What `fewer.run.api` offers, imported when first asked for: importing the package alone stays light."""
     if name not in _OFFERED:
         raise AttributeError(f"module 'fewer' has no attribute {name!r}")
     import importlib
 
-    return getattr(importlib.import_module("fewer.api"), name)
+    return getattr(importlib.import_module("fewer.run.api"), name)
 
 
 def __dir__() -> list[str]:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from fewer.attack.harden import harden
-from fewer.core.nets import NetworkSet
-from fewer.tasks.vision.task import Settings, Vision
+from fewer.attack.hardening.harden import harden
+from fewer.core.engines.nets import NetworkSet
+from fewer.systems.vision.task.task import Settings, Vision
 
 from .examples import train
 

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from fewer.core.data import TensorData
-from fewer.core.engine import Training
-from fewer.core.nets import NetworkSet
-from fewer.core.optimizer import Optimizer
-from fewer.core.plain import Plain
+from fewer.core.engines.base import Training
+from fewer.core.engines.nets import NetworkSet
+from fewer.core.engines.optimizer import Optimizer
+from fewer.core.engines.plain import Plain
 from fewer.core.seed import Stream
 from fewer.core.task import Nets, Noise, Objective, Task
 

@@ -11,15 +11,15 @@ import foolbox
 import pytest
 import torch
 
+from fewer.attack.attacks.pgd import pgd
 from fewer.attack.audit import Audit, Line, Report, attacked, robust
+from fewer.attack.iteration import Rows
 from fewer.attack.layout import LAYOUTS, best_layout, layout
-from fewer.attack.pgd import pgd
-from fewer.attack.rounds import Rows
 from fewer.attack.threat import Threat, parse, suite
 from fewer.core.data import TensorData
+from fewer.core.engines.nets import NetworkSet
 from fewer.core.errors import UserError
-from fewer.core.nets import NetworkSet
-from fewer.tasks.vision.task import Vision
+from fewer.systems.vision.task.task import Vision
 
 from .examples import Regression, stream
 

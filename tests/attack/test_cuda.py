@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 import torch
 
+from fewer.attack.attacks.pgd import pgd
 from fewer.attack.audit import Audit, robust
-from fewer.attack.harden import harden
-from fewer.attack.pgd import pgd
-from fewer.core.cohort import Cohort
+from fewer.attack.hardening.harden import harden
 from fewer.core.data import convert
-from fewer.core.engine import Training
-from fewer.core.nets import NetworkSet
-from fewer.core.plain import Plain
-from fewer.tasks.vision.task import Vision
+from fewer.core.engines.base import Training
+from fewer.core.engines.cohort import Cohort
+from fewer.core.engines.nets import NetworkSet
+from fewer.core.engines.plain import Plain
+from fewer.systems.vision.task.task import Vision
 
 from .examples import Regression, stream
 

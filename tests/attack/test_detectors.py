@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from fewer.attack.detectors import overfitting, plateau
+from fewer.attack.hardening.detectors import overfitting, plateau
 
 
 def test_a_loss_at_chance_for_more_than_300_steps_is_said() -> None:

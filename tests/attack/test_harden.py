@@ -11,19 +11,19 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from fewer.attack.fgsm import fast, fgsm
-from fewer.attack.harden import harden, ramped
-from fewer.attack.pgd import pgd
-from fewer.attack.recipe import KINDS, Hardening, parse_harden
-from fewer.attack.shared import is_mean_harm
+from fewer.attack.attacks.fgsm import fast, fgsm
+from fewer.attack.attacks.pgd import pgd
+from fewer.attack.hardening.harden import harden, ramped
+from fewer.attack.hardening.recipe import KINDS, Hardening, parse_harden
+from fewer.attack.hardening.shared import is_mean_harm
 from fewer.core.abilities import Attackable, Classifier
+from fewer.core.engines.nets import NetworkSet
+from fewer.core.engines.state import fresh_modules
 from fewer.core.errors import UserError
-from fewer.core.nets import NetworkSet
 from fewer.core.seed import Stream
-from fewer.core.state import fresh_modules
 from fewer.core.task import Objective
-from fewer.prune.pruning import Pruning, mask_for
-from fewer.tasks.vision.task import Settings, Vision
+from fewer.pruning.pruning import Pruning, mask_for
+from fewer.systems.vision.task.task import Settings, Vision
 
 from .examples import Regression, stream
 

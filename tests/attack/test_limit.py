@@ -11,13 +11,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from fewer.attack.figures import under_attack
+from fewer.attack.metrics import under_attack
 from fewer.cli import main
+from fewer.core.engines.evaluate import evaluate, predictor
+from fewer.core.engines.state import fresh_modules
 from fewer.core.errors import UserError
-from fewer.core.evaluate import evaluate, predictor
 from fewer.core.limited import limited
-from fewer.core.state import fresh_modules
-from toys import Fit
+from tests.toys import Fit
 
 _FIRST = 5
 Lines = pytest.CaptureFixture[str]
@@ -78,7 +78,7 @@ def test_a_task_that_is_not_judged_on_its_split_refuses_a_limit() -> None:
 
 def test_evaluate_takes_attack_and_limit_for_a_regression(tmp_path: Path, capsys: Lines) -> None:
     out = tmp_path / "run"
-    assert main(["train", "toys:Fit", "--steps", "2", "--batch", "8", "--out", str(out), "--json"]) == 0
+    assert main(["train", "tests.toys:Fit", "--steps", "2", "--batch", "8", "--out", str(out), "--json"]) == 0
     capsys.readouterr()
     found = []
     for words in (["--limit", "5"], []):

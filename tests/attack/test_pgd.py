@@ -12,14 +12,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from fewer.attack.attacks.fgsm import fast, fgsm
+from fewer.attack.attacks.pgd import default_step, pgd
 from fewer.attack.ball import lengths
-from fewer.attack.fgsm import fast, fgsm
-from fewer.attack.pgd import default_step, pgd
+from fewer.core.engines.nets import NetworkSet
 from fewer.core.errors import UserError
-from fewer.core.nets import NetworkSet
 from fewer.core.seed import Stream
 from fewer.core.task import Task
-from fewer.tasks.vision.task import Vision
+from fewer.systems.vision.task.task import Vision
 
 from .examples import Pairs, Regression, stream
 

@@ -7,14 +7,14 @@ import math
 import pytest
 import torch
 
+from fewer.attack.attacks.starts import STARTS
 from fewer.attack.ball import Ball, Bounds
-from fewer.attack.harden import harden
-from fewer.attack.starts import STARTS
-from fewer.core.cohort import Cohort
-from fewer.core.engine import Training
-from fewer.core.plain import Plain
+from fewer.attack.hardening.harden import harden
+from fewer.core.engines.base import Training
+from fewer.core.engines.cohort import Cohort
+from fewer.core.engines.plain import Plain
 from fewer.core.seed import Stream
-from fewer.tasks.vision.task import Settings, Vision
+from fewer.systems.vision.task.task import Settings, Vision
 
 from .examples import stream
 

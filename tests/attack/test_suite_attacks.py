@@ -12,17 +12,17 @@ import pytest
 import torch
 from scipy.optimize import linprog, minimize
 
-from fewer.attack import aim as aims
-from fewer.attack.apgd import apgd, apgd_targeted, checkpoints
+from fewer.attack import attack_loss as aims
+from fewer.attack.attacks.apgd import apgd, apgd_targeted, checkpoints
+from fewer.attack.attacks.bumps import bump, first_bumps, moved_bump
+from fewer.attack.attacks.fab import fab_targeted, to_hyperplane
+from fewer.attack.attacks.square import share_at, square
+from fewer.attack.attacks.targets import lead, ratio, targets_of
 from fewer.attack.ball import lengths
-from fewer.attack.bumps import bump, first_bumps, moved_bump
-from fewer.attack.fab import fab_targeted, to_hyperplane
-from fewer.attack.square import share_at, square
-from fewer.attack.targets import lead, ratio, targets_of
+from fewer.core.engines.nets import NetworkSet
 from fewer.core.errors import UserError
-from fewer.core.nets import NetworkSet
 from fewer.core.seed import Stream
-from fewer.tasks.vision.task import Settings, Vision
+from fewer.systems.vision.task.task import Settings, Vision
 
 from .examples import Regression, stream
 

@@ -9,7 +9,7 @@ import pytest
 
 from fewer.attack.threat import Threat, parse, suite
 from fewer.core.errors import UserError
-from fewer.tasks.vision.task import Vision
+from fewer.systems.vision.task.task import Vision
 
 from .examples import Regression
 

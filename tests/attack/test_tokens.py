@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from fewer.attack.fgsm import fgsm
+from fewer.attack.attacks.fgsm import fgsm
 from fewer.cli import main
-from fewer.contract import check
+from fewer.core.engines.nets import NetworkSet
 from fewer.core.errors import UserError
-from fewer.core.nets import NetworkSet
 from fewer.core.seed import Stream
-from tokens import Rated, Tagged
+from fewer.custom.contract import check
+from tests.tokens import Rated, Tagged
 
 Lines = pytest.CaptureFixture[str]
 KINDS = ["Tagged", "Rated"]
@@ -61,11 +61,11 @@ def test_the_contract_says_that_tokens_cannot_be_attacked_and_why(task: Tagged |
 
 
 def test_a_check_that_does_not_apply_is_shown_as_skipped_and_fails_nothing(capsys: Lines) -> None:
-    assert main(["check", "tokens:Rated"]) == 0
+    assert main(["check", "tests.tokens:Rated"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert next(line for line in lines if "surface" in line).startswith("skip")
     assert next(line for line in lines if "logits" in line).startswith("skip")
-    assert main(["check", "tokens:Rated", "--json"]) == 0
+    assert main(["check", "tests.tokens:Rated", "--json"]) == 0
     found = {row["check"]: row for row in json.loads(capsys.readouterr().out)}
     assert "int64" in found["an attack can replace the surface"]["skipped"]
     assert found["names agree"] == {"check": "names agree", "fault": None, "skipped": None}

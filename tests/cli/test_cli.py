@@ -13,9 +13,9 @@ import pytest
 from fewer import open_pack, zoo
 from fewer.cli import VERBS, main
 from fewer.cli.show import figures
-from fewer.cli.train import summary
+from fewer.cli.verbs.train import summary
 from fewer.core.registry import TASKS
-from fewer.prune.pruning import Pruning
+from fewer.pruning.pruning import Pruning
 
 TRAIN = ["train", "vision", "--set", "network=cnn0", "--set", "classes=3,7", "--steps", "3", "--batch", "8"]
 Lines = pytest.CaptureFixture[str]
@@ -34,7 +34,7 @@ MISTAKES = {
     "an unknown task": (["train", "visoin", "--out", "{tmp}/r"], "did you mean 'vision'"),
     "an unknown task to check": (["check", "nowhere"], "module:Class"),
     "a module that is not there": (["check", "no_such_module:Task"], "no_such_module"),
-    "a class that is not there": (["check", "toys:Fitt"], "did you mean 'Fit'"),
+    "a class that is not there": (["check", "tests.toys:Fitt"], "did you mean 'Fit'"),
     "a class that is no task": (["train", "json:JSONDecoder", "--out", "{tmp}/r"], "Task"),
     "no folder": (["train", "vision"], "--out"),
     "sparsity above one": ([*TRAIN, "--prune", "snip", "--sparsity", "1.5", "--out", "{tmp}/r"], "1.5"),
@@ -92,7 +92,7 @@ def test_json_is_json_and_nothing_else(run: Path, tmp_path: Path, capsys: Lines)
     commands = [
         [*TRAIN, "--out", str(tmp_path / "run")], ["evaluate", str(run)], ["evaluate", str(run), str(run)],
         ["tasks"], ["tasks", "vision"], ["tasks", "pruning"], ["tasks", "training"], ["reproduce", "--list"],
-        ["check", "toys:Fit"],
+        ["check", "tests.toys:Fit"],
     ]  # fmt: skip
     for words in commands:
         capsys.readouterr()
@@ -193,7 +193,7 @@ def test_a_folder_that_is_no_run_is_left_as_it_was(tmp_path: Path, capsys: Lines
 
 
 def test_checking_a_broken_task_names_the_fault_and_ends_with_2(capsys: Lines) -> None:
-    assert main(["check", "contract.test_contract:InfiniteLoss"]) == 2
+    assert main(["check", "tests.custom.test_contract:InfiniteLoss"]) == 2
     said = capsys.readouterr()
     assert "FAIL losses are finite scalars" in said.out and said.err.count("\n") == 1
 
@@ -202,7 +202,7 @@ def test_a_fault_behind_many_checks_is_said_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Lines
 ) -> None:
     (tmp_path / "uneven.py").write_text(
-        "import torch\nfrom fewer.own import Classification\nclass Uneven(Classification):\n"
+        "import torch\nfrom fewer.custom.supervised import Classification\nclass Uneven(Classification):\n"
         "    def model(self): return torch.nn.Linear(4, 3)\n"
         "    def loaders(self): return {s: [(torch.randn(9, 4), torch.arange(8) % 3)] for s in ('train', 'test')}\n"
     )

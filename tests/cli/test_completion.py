@@ -14,7 +14,7 @@ import pytest
 
 from fewer import zoo
 from fewer.cli import VERBS, main
-from fewer.cli.completion import SHELLS, verbs
+from fewer.cli.verbs.completion import SHELLS, verbs
 from fewer.core.registry import TASKS
 
 
@@ -63,11 +63,11 @@ def test_bash_completes_the_values_that_each_option_takes(scripts: Path) -> None
 
 
 def test_what_is_completed_is_what_there_is() -> None:
-    from fewer.attack.recipe import KINDS
+    from fewer.attack.hardening.recipe import KINDS
     from fewer.attack.threat import OPTIONS
-    from fewer.core.optimizer import Optimizer
-    from fewer.prune.recipe import METHODS
-    from fewer.tasks.nowcast.layout import CONTESTS
+    from fewer.core.engines.optimizer import Optimizer
+    from fewer.pruning.recipe import METHODS
+    from fewer.systems.nowcast.task.files.layout import CONTESTS
 
     values = {name: set(found) for verb in verbs() for name, _, _, found in verb.options if found}
     assert values["--prune"] == set(METHODS)

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from fewer import demo
-from fewer.core.engine import Training
+from fewer.core.engines.base import Training
 from fewer.core.errors import UserError
 from fewer.core.registry import TASKS
-from fewer.job import Job
+from fewer.report import demo
 from fewer.report.page import Page
+from fewer.run.job import Job
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch.func import vmap
 
 from fewer.core.seed import Stream, _factors, shuffled, torch_seed
-from toys import stream
+from tests.toys import stream
 
 
 def order(seed: int, epoch: int, count: int) -> torch.Tensor:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fewer.core.versions import commit_of, versions
+from fewer.core.machine.versions import commit_of, versions
 
 
 def repository(root: Path, place: str, *, tracked: bool) -> tuple[Path, str]:

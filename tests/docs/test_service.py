@@ -9,9 +9,9 @@ import subprocess
 import sys
 
 import pytest
-from tests.docs.pages import DOCS, blocks, commands
 
-from waiting import GIVE_UP_SECONDS
+from tests.docs.pages import DOCS, blocks, commands
+from tests.waiting import GIVE_UP_SECONDS
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="no curl")

@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.docs.pages import DOCS, ROOT
 
-from fewer.attack.recipe import KINDS
+from fewer.attack.hardening.recipe import KINDS
 from fewer.attack.threat import OPTIONS
 from fewer.cli import VERBS, parser
 from fewer.core.registry import TASKS
 from fewer.ensemble.combine import HOW
-from fewer.prune.pruning import CRITERIA
+from fewer.pruning.pruning import CRITERIA
+from tests.docs.pages import DOCS, ROOT
 
 METHODS = (DOCS / "methods.md").read_text()
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+
 from tests.docs.pages import DOCS, blocks, commands, run_page
 
 PAGES = sorted(path.relative_to(DOCS) for path in DOCS.rglob("*.md"))

@@ -13,8 +13,8 @@ import pytest
 import torch
 
 import fewer
-from fewer import api
-from fewer.job import Trained, load
+from fewer.run import api
+from fewer.run.job import Trained, load
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TINY: dict[str, dict[str, Any]] = {

@@ -12,7 +12,8 @@ import pytest
 
 from fewer.bench import overview
 from fewer.bench.row import Row
-from fewer.cli import bench, main
+from fewer.cli import main
+from fewer.cli.verbs import bench
 from fewer.core.errors import UserError
 
 IMPORT = importlib.import_module

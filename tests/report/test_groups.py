@@ -10,11 +10,11 @@ import torch
 from scipy import stats
 from torch import nn
 
-from fewer.job import Job, Trained
-from fewer.prune.pruning import Pruning
+from fewer.pruning.pruning import Pruning
+from fewer.report.description import in_words, meaning_of
 from fewer.report.groups import grouped, interval, spelled
-from fewer.report.meaning import in_words, meaning_of
-from toys import Fit
+from fewer.run.job import Job, Trained
+from tests.toys import Fit
 
 
 def trained(path: str, job: Job, **figures: float) -> Trained:

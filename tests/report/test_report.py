@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from fewer.cli import main
-from fewer.core.engine import Training
-from fewer.job import Job, load
-from fewer.prune.pruning import Pruning
+from fewer.core.engines.base import Training
+from fewer.pruning.pruning import Pruning
 from fewer.report.attacks import attack_curve, budgets
 from fewer.report.groups import grouped
 from fewer.report.sizes import sizes_of
+from fewer.run.job import Job, load
 
 CHROMIUM = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fewer.bench.serve import serving
+from fewer.bench.load import serving
 from fewer.serve.app import Application
 from fewer.serve.limits import Limits
 from fewer.serve.models import open_models

@@ -7,11 +7,11 @@ from collections.abc import MutableMapping
 from typing import Any
 
 import pytest
-from tests.serve.sockets import connected, listening, request, said
 
 from fewer.serve.app import Application
 from fewer.serve.limits import Arrivals, Limits, Receive, Refusal
 from fewer.serve.models import open_models
+from tests.serve.sockets import connected, listening, request, said
 
 PHONE = b'{"master": 21, "rsrp_db": [-113.8, -131.9, -124.9]}'
 ASK = request("/v1/cellfree/predict", "content-type: application/json", method="POST", body=PHONE)

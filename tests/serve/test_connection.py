@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from fewer.bench.serve import serving
+from fewer.bench.load import serving
 from fewer.serve.connection import Together
-from waiting import GIVE_UP_SECONDS
+from tests.waiting import GIVE_UP_SECONDS
 
 
 class Wire:

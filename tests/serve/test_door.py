@@ -6,12 +6,12 @@ import logging
 
 import pytest
 from fastapi.testclient import TestClient
-from tests.serve.sockets import listening, request, said
 
 from fewer.cli import main
 from fewer.serve.app import Application
 from fewer.serve.models import open_models
 from fewer.serve.start import names_of
+from tests.serve.sockets import listening, request, said
 
 PHONE = b'{"master": 21, "rsrp_db": [-113.8, -131.9, -124.9]}'
 JSON = {"content-type": "application/json"}

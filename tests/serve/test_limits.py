@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from tests.serve.sockets import connected, heard, listening, request, said
 
 from fewer.serve.app import Application
 from fewer.serve.limits import Limits
 from fewer.serve.models import open_models
 from fewer.serve.predict import Receive, Scope, Send
+from tests.serve.sockets import connected, heard, listening, request, said
 
 KB = 1 << 10
 TOO_LONG = (

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from fewer.bench.serve import serving
-from waiting import GIVE_UP_SECONDS
+from fewer.bench.load import serving
+from tests.waiting import GIVE_UP_SECONDS
 
 CHROMIUM = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path: apt install chromium")

@@ -11,10 +11,10 @@ import pytest
 from fastapi.testclient import TestClient
 
 from fewer import zoo
+from fewer.packs.pack import load
 from fewer.serve.app import Application
 from fewer.serve.bodies import write_npz
 from fewer.serve.service import Service
-from fewer.sparse.pack import load
 
 PHONE = {"master": 21, "rsrp_db": [-113.8, -131.9, -124.9]}
 NPZ = {"content-type": "application/x-npz"}

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from fewer.core.errors import UserError
+from fewer.packs.program import Input
 from fewer.serve.fields import Deadline
 from fewer.serve.limits import Gate, Limits, Refusal
 from fewer.serve.queue import Queue, timed
-from fewer.sparse.program import Input
-from waiting import GIVE_UP_SECONDS
+from tests.waiting import GIVE_UP_SECONDS
 
 SOON = Deadline.after(GIVE_UP_SECONDS)
 

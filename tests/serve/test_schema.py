@@ -7,7 +7,7 @@ import warnings
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from fewer.bench.serve import serving
+from fewer.bench.load import serving
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

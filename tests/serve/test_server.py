@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from fewer.bench.serve import load, serving
+from fewer.bench.load import load, serving
 from fewer.cli import main
-from waiting import GIVE_UP_SECONDS, until
+from tests.waiting import GIVE_UP_SECONDS, until
 
 PHONE = b'{"master": 21, "rsrp_db": [-113.8, -131.9, -124.9]}'
 
@@ -185,7 +185,7 @@ def test_a_missing_extra_is_one_line_with_its_cure() -> None:
 def test_a_run_folder_is_served_with_its_networks_answers(tmp_path: Path) -> None:
     import torch
 
-    from fewer.job import load as load_run
+    from fewer.run.job import load as load_run
     from fewer.serve.models import open_models
 
     words = ["train", "vision", "--set", "network=cnn0", "--set", "classes=3,7", "--steps", "3", "--batch", "8"]

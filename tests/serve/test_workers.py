@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.serve.sockets import connected
 
-from fewer.bench.serve import serving
+from fewer.bench.load import serving
+from tests.serve.sockets import connected
 
 CHILDREN = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="who a process's children are is not told")
 

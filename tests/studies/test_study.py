@@ -107,7 +107,7 @@ def test_agents_of_a_quick_study_are_not_shown_as_those_of_a_full_one(
 
 
 def test_a_full_study_of_digits_is_not_made_of_the_embedded_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fewer.studies import vision_training
+    from fewer.systems.vision.studies import training as vision_training
 
     def offline(folder: Path) -> None:
         raise UserError("no network", "MNIST")

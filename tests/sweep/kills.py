@@ -25,7 +25,7 @@ FILES = ("weights.safetensors", "mask.safetensors", "metrics.json", "metrics.jso
 def content(count: int, steps: int = 60) -> dict[str, Any]:
     """A grid of `count` points, a multiple of eight: half of them alone, half in cohorts of three."""
     return {
-        "base": {"task": "toys:Blobs", "steps": steps, "batch": 8, "prune.samples": 20},
+        "base": {"task": "tests.toys:Blobs", "steps": steps, "batch": 8, "prune.samples": 20},
         "axes": {
             "prune": ["magnitude", "random"], "sparsity": [0.25, 0.5], "engine": ["auto", "plain"],
             "seed": list(range(count // 8)),

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-import toys
 from fewer.core.task import Nets, Noise, Objective
+from tests import toys
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ import torch
 from safetensors.torch import load_file
 
 from fewer.core.errors import UserError
-from fewer.job import Job
-from fewer.sweep.distributed import train_distributed
+from fewer.run.distributed import train_distributed
+from fewer.run.job import Job
+from fewer.sweep.executors.ray_pool import bring_home
 from fewer.sweep.grid import grid_of
-from fewer.sweep.ray_pool import bring_home
 from fewer.sweep.run import Sweep, Where
 
 TRAIN = [
@@ -29,7 +29,7 @@ TRAIN = [
 
 def grid(marker: Path) -> dict[str, Any]:
     return {
-        "base": {"task": "sweep.tasks:Mortal", "batch": 8, "steps": 10, "prune.samples": 20},
+        "base": {"task": "tests.sweep.tasks:Mortal", "batch": 8, "steps": 10, "prune.samples": 20},
         "axes": {"prune": ["dense", "magnitude"], "sparsity": 0.5, "seed": "0-2"},
         "points": [{"set.marker": str(marker)}, {"prune": "magnitude", "sparsity": 0.999}],
         "resources": {"retries": 2, "cohort": 3},
@@ -52,7 +52,7 @@ def test_ray_gives_the_same_table_although_a_worker_is_killed(tmp_path: Path) ->
 
 def test_figures_come_home_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[str] = []
-    monkeypatch.setattr("fewer.sweep.ray_pool.write_whole", lambda path, content: written.append(path.name))
+    monkeypatch.setattr("fewer.sweep.executors.ray_pool.write_whole", lambda path, content: written.append(path.name))
     bring_home({"a/metrics.json": b"{}", "a/weights.safetensors": b"", "a/config.json": b"{}"}, tmp_path)
     assert written[-1] == "metrics.json" and len(written) == 3
 
@@ -78,4 +78,4 @@ def test_two_processes_of_torchrun_train_as_one_does(tmp_path: Path) -> None:
 
 def test_torchrun_refuses_several_seeds(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="one seed"):
-        train_distributed(Job("toys:Blobs", seeds=(0, 1)), tmp_path)
+        train_distributed(Job("tests.toys:Blobs", seeds=(0, 1)), tmp_path)

@@ -13,7 +13,7 @@ from fewer.sweep.grid import grid_of, read_grid
 from fewer.sweep.plan import units_of
 from fewer.sweep.point import Point
 
-BASE: dict[str, Any] = {"task": "toys:Blobs", "steps": 5, "batch": 8}
+BASE: dict[str, Any] = {"task": "tests.toys:Blobs", "steps": 5, "batch": 8}
 
 
 def test_axes_multiply_and_dense_points_differ_in_no_sparsity() -> None:
@@ -30,14 +30,14 @@ def test_axes_multiply_and_dense_points_differ_in_no_sparsity() -> None:
 def test_points_are_added_excluded_and_settled_by_task() -> None:
     content = {
         "base": {"steps": 5},
-        "axes": {"task": ["toys:Blobs", "vision"], "seed": [0, 1]},
+        "axes": {"task": ["tests.toys:Blobs", "vision"], "seed": [0, 1]},
         "points": [{"task": "vision", "prune": "lottery,rate=0.5", "sparsity": 0.75, "seed": "3"}],
-        "exclude": [{"task": "toys:Blobs", "seed": 1}],
+        "exclude": [{"task": "tests.toys:Blobs", "seed": 1}],
         "task": {"vision": {"batch": 7, "set": {"network": "cnn0"}, "optimizer": {"lr": 0.5}}},
     }
     points = grid_of(content).points
     assert [(point.job.task, point.job.seeds[0]) for point in points] == [
-        ("toys:Blobs", 0), ("vision", 0), ("vision", 1), ("vision", 3),
+        ("tests.toys:Blobs", 0), ("vision", 0), ("vision", 1), ("vision", 3),
     ]  # fmt: skip
     last = points[-1].job
     assert last.training.batch == 7 and last.settings == ("network=cnn0",) and last.training.optimizer.lr == 0.5

@@ -14,12 +14,12 @@ import torch
 
 from fewer.sweep.grid import grid_of
 from fewer.sweep.run import Sweep, Where
-from sweep.kills import different, finished, killed_until_done, sweep
-from waiting import GIVE_UP_SECONDS, until
+from tests.sweep.kills import different, finished, killed_until_done, sweep
+from tests.waiting import GIVE_UP_SECONDS, until
 
 GRID = """
 [base]
-task = "toys:Blobs"
+task = "tests.toys:Blobs"
 batch = 8
 steps = 20000
 [axes]
@@ -37,7 +37,7 @@ def test_a_sweep_killed_three_times_ends_complete_and_identical(tmp_path: Path) 
 
 
 def test_a_dead_worker_costs_its_unit_a_try_and_no_other_unit_anything(tmp_path: Path) -> None:
-    base = {"task": "sweep.tasks:Mortal", "batch": 8, "steps": 10}
+    base = {"task": "tests.sweep.tasks:Mortal", "batch": 8, "steps": 10}
     content: dict[str, Any] = {
         "base": base,
         "points": [

@@ -9,12 +9,18 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 
-import toys
-from fewer.job import load
+from fewer.run.job import load
 from fewer.sweep.grid import Grid, grid_of
 from fewer.sweep.run import Sweep, Where
+from tests import toys
 
-BASE: dict[str, Any] = {"task": "toys:Blobs", "steps": 40, "batch": 8, "precision": "float64", "prune.samples": 20}
+BASE: dict[str, Any] = {
+    "task": "tests.toys:Blobs",
+    "steps": 40,
+    "batch": 8,
+    "precision": "float64",
+    "prune.samples": 20,
+}
 HERE = Where("here")
 Rows = list[dict[str, Any]]
 
@@ -70,7 +76,7 @@ def test_a_replica_that_cannot_be_pruned_is_one_row(tmp_path: Path) -> None:
 
 
 def test_a_task_that_cannot_be_stacked_is_trained_one_by_one(tmp_path: Path) -> None:
-    content = {"base": {**BASE, "task": "sweep.tasks:Unstackable"}, "axes": {"seed": "0-2"}}
+    content = {"base": {**BASE, "task": "tests.sweep.tasks:Unstackable"}, "axes": {"seed": "0-2"}}
     grid, rows = swept(content, tmp_path)
     assert [row["status"] for row in rows] == ["done"] * 3
     plan = json.loads((tmp_path / "plan.json").read_text())
@@ -80,7 +86,11 @@ def test_a_task_that_cannot_be_stacked_is_trained_one_by_one(tmp_path: Path) -> 
 def test_out_of_memory_and_a_wrong_answer_are_rows_of_their_kind(tmp_path: Path) -> None:
     content = {
         "base": BASE,
-        "points": [{"task": "sweep.tasks:Hungry"}, {"task": "toys:Fit", "harden": "trades:0.1"}, {"task": "toys:Fit"}],
+        "points": [
+            {"task": "tests.sweep.tasks:Hungry"},
+            {"task": "tests.toys:Fit", "harden": "trades:0.1"},
+            {"task": "tests.toys:Fit"},
+        ],
     }
     _, rows = swept(content, tmp_path)
     assert [row["status"] for row in rows] == ["failed", "failed", "done"]

@@ -15,15 +15,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fewer.attack import aim as aims
+from fewer.attack import attack_loss as aims
+from fewer.attack.iteration import Attack, Rows
 from fewer.attack.layout import LAYOUTS, Layout, best_layout, layout
-from fewer.attack.rounds import Attack, Rows
 from fewer.attack.threat import Threat, parse
 from fewer.core.abilities import Attackable, Classifier, ability, movable_surface
 from fewer.core.data import batches, convert, place_constants_
+from fewer.core.engines.nets import NetworkSet, frozen
 from fewer.core.errors import UserError
-from fewer.core.nets import NetworkSet, frozen
-from fewer.core.notebook import shown
+from fewer.core.html_table import shown
 from fewer.core.seed import Stream
 from fewer.core.task import Predict, Task
 

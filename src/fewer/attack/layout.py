@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fewer.core.engines.nets import NetworkSet
 from fewer.core.errors import UserError
-from fewer.core.nets import NetworkSet
 
 __all__ = ["LAYOUTS", "Layout", "best_layout", "layout"]
 

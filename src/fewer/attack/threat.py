@@ -10,15 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from fewer.attack import aim as aims
-from fewer.attack.apgd import apgd, apgd_targeted
+from fewer.attack import attack_loss as aims
+from fewer.attack.attacks.apgd import apgd, apgd_targeted
+from fewer.attack.attacks.fab import fab_targeted
+from fewer.attack.attacks.fgsm import fgsm
+from fewer.attack.attacks.pgd import default_step, pgd
+from fewer.attack.attacks.square import square
+from fewer.attack.attacks.starts import STARTS
 from fewer.attack.ball import checked_budget, checked_norm
-from fewer.attack.fab import fab_targeted
-from fewer.attack.fgsm import fgsm
-from fewer.attack.pgd import default_step, pgd
-from fewer.attack.rounds import Attack
-from fewer.attack.square import square
-from fewer.attack.starts import STARTS
+from fewer.attack.iteration import Attack
 from fewer.attack.text import split_text
 from fewer.core.errors import UserError
 from fewer.core.task import Task

@@ -14,8 +14,8 @@ from typing import Any
 
 from fewer.bench.row import Row
 from fewer.core.errors import UserError
-from fewer.core.whole import write_whole
-from fewer.sparse.compiled import missing
+from fewer.core.files.atomic import write_whole
+from fewer.packs.compiled import missing
 
 __all__ = ["ELSEWHERE", "Line", "hardware", "head", "line_text", "measure", "write"]
 

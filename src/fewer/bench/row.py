@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
-from fewer.core.notebook import shown
+from fewer.core.html_table import shown
 
 __all__ = ["Row", "interleaved_seconds", "table"]
 

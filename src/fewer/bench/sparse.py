@@ -24,10 +24,11 @@ import torch
 from torch import Tensor, nn
 
 from fewer.bench.row import Row, interleaved_seconds, table
-from fewer.sparse import export_c, export_onnx
-from fewer.sparse.pack import load, write
-from fewer.sparse.runtime import Pack
-from fewer.sparse.trace import trace
+from fewer.packs.export import c as export_c
+from fewer.packs.export import onnx as export_onnx
+from fewer.packs.pack import load, write
+from fewer.packs.runtime.runtime import Pack
+from fewer.packs.trace.trace import trace
 
 __all__ = ["chart", "run", "trained"]
 

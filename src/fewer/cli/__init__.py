@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from fewer import __version__
 from fewer.cli.colour import painted
 from fewer.core.errors import Notice, UserError
-from fewer.core.memory import out_of_memory
+from fewer.core.machine.memory import out_of_memory
 from fewer.core.settings import nearest
 
 __all__ = ["VERBS", "main"]

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fewer.sparse.pack import Allowance, Pack
+    from fewer.packs.pack import Allowance, Pack
 
 __all__ = ["add_pack", "add_trust", "allowance", "opened"]
 
@@ -24,13 +24,13 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
 
 def allowance(arguments: argparse.Namespace) -> Allowance | None:
     """What a pack may take; None is the default."""
-    from fewer.sparse.pack import Allowance
+    from fewer.packs.pack import Allowance
 
     return Allowance.unlimited() if arguments.trust else None
 
 
 def opened(arguments: argparse.Namespace) -> Pack:
     """The pack."""
-    from fewer.api import open_pack
+    from fewer.run.api import open_pack
 
     return open_pack(arguments.file, allowance=allowance(arguments))

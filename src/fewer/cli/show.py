@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from fewer.core.whole import finite
+from fewer.core.files.atomic import finite
 
 __all__ = ["figures", "progress", "say"]
 

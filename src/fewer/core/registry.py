@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 __all__ = ["TASKS", "make", "task_class"]
 
 TASKS: dict[str, tuple[str, str]] = {
-    "vision": ("fewer.tasks.vision.task:Vision", "small classifiers that withstand adversarial images"),
+    "vision": ("fewer.systems.vision.task.task:Vision", "small classifiers that withstand adversarial images"),
     "cellfree": (
-        "fewer.tasks.cellfree.task:CellFree",
+        "fewer.systems.cellfree.task.task:CellFree",
         "the access points that should serve a phone, from a few measurements",
     ),
     "control": (
-        "fewer.tasks.control.task:Control",
+        "fewer.systems.control.task.task:Control",
         "policies from logged data, with most of their weights removed before training",
     ),
-    "nowcast": ("fewer.tasks.nowcast.task:Nowcast", "eight hours of rain from one hour of satellite images"),
+    "nowcast": ("fewer.systems.nowcast.task.task:Nowcast", "eight hours of rain from one hour of satellite images"),
 }
 
 
@@ -73,7 +73,7 @@ def _imported(module_name: str, place: str, name: str) -> ModuleType:
             cure = f"{module_name} needs {error.name}: install it"
         raise UserError(f"{place} ({error})", "an importable module", cure) from None
     except (Exception, SystemExit) as error:
-        from fewer.core.blame import blame
+        from fewer.core.user_code import blame
 
         raise UserError(f"{place}, whose import raised {blame(error)}", "an importable module") from error
 
@@ -88,6 +88,6 @@ def make(name: str, pairs: Sequence[str] = ()) -> Task[Any]:
     given: tuple[Any, ...] = () if settings is None else (from_text(settings, pairs),)
     if name in TASKS:
         return kind(*given)
-    from fewer.core.blame import called
+    from fewer.core.user_code import called
 
     return called(lambda: kind(*given), name, "a class that can be made from its settings alone")

@@ -13,8 +13,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from torch import Tensor, nn
 
-from fewer.core.chance import draws
-from fewer.core.optimizer import Optimizer
+from fewer.core.engines.optimizer import Optimizer
+from fewer.core.engines.stochastic import draws
 
 __all__ = ["Batch", "Copy", "Data", "Inputs", "Nets", "Noise", "Objective", "Predict", "Task"]
 

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from fewer.core.abilities import Grouped, Voting, ability
+from fewer.core.engines.evaluate import evaluate
 from fewer.core.errors import UserError
-from fewer.core.evaluate import evaluate
 from fewer.core.settings import nearest
 from fewer.core.task import Predict, Task
 from fewer.ensemble.groups import best_per_group

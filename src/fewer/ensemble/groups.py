@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from fewer.core.abilities import Grouped
-from fewer.core.evaluate import answers
+from fewer.core.engines.evaluate import answers
 from fewer.core.task import Predict
 
 __all__ = ["best_per_group", "choices"]

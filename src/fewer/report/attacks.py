@@ -9,12 +9,12 @@ from typing import Any
 from fewer.attack.audit import Audit, attacked, robust
 from fewer.attack.threat import parse
 from fewer.core.abilities import Classifier
+from fewer.core.engines.evaluate import evaluate
+from fewer.core.engines.nets import NetworkSet
 from fewer.core.errors import UserError
-from fewer.core.evaluate import evaluate
-from fewer.core.nets import NetworkSet
 from fewer.core.task import Task
-from fewer.job import Trained
 from fewer.report.groups import Group, interval
+from fewer.run.job import Trained
 
 __all__ = ["attack_curve", "budgets", "quality_under", "shortened"]
 

@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 
 from fewer.core.abilities import Attackable
-from fewer.core.evaluate import evaluate, predictor
+from fewer.core.engines.evaluate import evaluate, predictor
 from fewer.ensemble.combine import combine
 from fewer.report.attacks import attack_curve, shortened
 from fewer.report.chart import bars, curves
+from fewer.report.description import figure_of, in_words, meaning_of, shown
 from fewer.report.groups import Group, Interval, run_name, spelled
 from fewer.report.layers import keeps, losses
-from fewer.report.meaning import figure_of, in_words, meaning_of, shown
 from fewer.report.page import abreast, cards, details, figure, heading, table, words
 from fewer.report.pictures import PICTURES
 from fewer.report.sizes import KINDS, Sizes, sizes_of

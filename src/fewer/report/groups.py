@@ -10,8 +10,8 @@ from functools import cached_property
 
 from fewer.core.count import Count
 from fewer.core.student import student_t
-from fewer.job import Job, Trained
-from fewer.prune.reach import count
+from fewer.pruning.reach import count
+from fewer.run.job import Job, Trained
 
 __all__ = ["Group", "Interval", "grouped", "interval", "run_name", "spelled"]
 

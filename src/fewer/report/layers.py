@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fewer.core.folder import Folder
-from fewer.job import Trained
+from fewer.core.files.run_folder import Folder
 from fewer.report.groups import Group, interval
+from fewer.run.job import Trained
 
 __all__ = ["keeps", "losses"]
 

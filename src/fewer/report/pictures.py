@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from fewer.core.evaluate import predictor
-from fewer.core.nets import NetworkSet
+from fewer.core.engines.evaluate import predictor
+from fewer.core.engines.nets import NetworkSet
 from fewer.core.seed import Stream
-from fewer.job import Trained
 from fewer.report.page import abreast, words
 from fewer.report.png import data_address, png
+from fewer.run.job import Trained
 
 __all__ = ["PICTURES", "acting", "digits", "rained", "served"]
 
@@ -56,9 +56,9 @@ def _image(pixels: np.ndarray[tuple[int, ...], np.dtype[np.float32]], caption: s
 
 def served(run: Trained, attack: str) -> str:
     """Two phones on the map: the cluster of their master, who the network lets serve them and who should."""
-    from fewer.report.maps import LEGEND, map_of
-    from fewer.tasks.cellfree.task import CellFree
-    from fewer.tasks.cellfree.trained import Predicting
+    from fewer.systems.cellfree.maps import LEGEND, map_of
+    from fewer.systems.cellfree.task.selectors.trained import Predicting
+    from fewer.systems.cellfree.task.task import CellFree
 
     task = run.task
     assert isinstance(task, CellFree)
@@ -80,8 +80,8 @@ def served(run: Trained, attack: str) -> str:
 
 def acting(run: Trained, attack: str) -> str:
     """The policy at work in its world, as an animated picture."""
-    from fewer.tasks.control.picture import WHY_NOT, film
-    from fewer.tasks.control.task import Control
+    from fewer.systems.control.picture import WHY_NOT, film
+    from fewer.systems.control.task.task import Control
 
     task = run.task
     assert isinstance(task, Control)
@@ -103,11 +103,11 @@ def acting(run: Trained, attack: str) -> str:
 
 def rained(run: Trained, attack: str) -> str:
     """A test window with much rain soon: truth and forecast hour by hour, the score by lead time, and a film."""
-    from fewer.tasks.nowcast.persistence import SatellitePersistence
-    from fewer.tasks.nowcast.pictures import by_hour, by_lead, film
-    from fewer.tasks.nowcast.scores import Scores, wet
-    from fewer.tasks.nowcast.shares import remark, wet_shares
-    from fewer.tasks.nowcast.task import Nowcast
+    from fewer.systems.nowcast.pictures import by_hour, by_lead, film
+    from fewer.systems.nowcast.task.baselines.persistence import SatellitePersistence
+    from fewer.systems.nowcast.task.scores.scores import Scores, wet
+    from fewer.systems.nowcast.task.scores.shares import remark, wet_shares
+    from fewer.systems.nowcast.task.task import Nowcast
 
     task = run.task
     assert isinstance(task, Nowcast)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fewer.core.folder import Folder
-from fewer.job import Trained
+from fewer.core.files.run_folder import Folder
 from fewer.report.attacks import budgets
 from fewer.report.chapter import chapter
+from fewer.report.description import meaning_of
 from fewer.report.groups import grouped, run_name
-from fewer.report.meaning import meaning_of
 from fewer.report.page import Page, table, words
+from fewer.run.job import Trained
 
 __all__ = ["page_of", "run_name"]
 

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from fewer.core.engines.evaluate import predictor
 from fewer.core.errors import UserError
-from fewer.core.evaluate import predictor
-from fewer.job import Trained
-from fewer.packing import pack_run
+from fewer.packs import pack
 from fewer.report.attacks import shortened
-from fewer.sparse import pack
+from fewer.run.job import Trained
+from fewer.run.packing import pack_run
 
 __all__ = ["KINDS", "Sizes", "sizes_of"]
 

@@ -11,9 +11,9 @@ from typing import IO
 
 import numpy as np
 
+from fewer.packs.file.tensors import Array
 from fewer.serve.fields import Deadline, RequestField, checked, fitting
 from fewer.serve.limits import Refusal
-from fewer.sparse.tensors import Array
 
 __all__ = ["Archive", "write_npz"]
 

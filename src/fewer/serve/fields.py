@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from fewer.packs.file.tensors import Array
+from fewer.packs.program import Input
 from fewer.serve.limits import Refusal
-from fewer.sparse.program import Input
-from fewer.sparse.tensors import Array
 
 __all__ = [
     "JSON",

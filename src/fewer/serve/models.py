@@ -13,11 +13,11 @@ import numpy as np
 
 from fewer import zoo
 from fewer.core.errors import UserError
-from fewer.sparse.compiled import missing
-from fewer.sparse.pack import Allowance, Pack, load
-from fewer.sparse.program import Input
-from fewer.sparse.show import count
-from fewer.sparse.tensors import Array
+from fewer.packs.compiled import missing
+from fewer.packs.file.tensors import Array
+from fewer.packs.pack import Allowance, Pack, load
+from fewer.packs.program import Input
+from fewer.packs.show import count
 
 __all__ = ["Model", "open_models"]
 
@@ -90,8 +90,8 @@ def _opened(place: str, allowance: Allowance | None) -> tuple[Pack, int]:
 def _packed(run: Path) -> tuple[Pack, int]:
     """A finished run as the pack that `fewer pack` would write of it; the only place that needs torch."""
     try:
-        from fewer import job
-        from fewer.packing import pack_run
+        from fewer.run import job
+        from fewer.run.packing import pack_run
     except ModuleNotFoundError as error:
         raise UserError(f"a run, without {error.name}", "what training needs", "pip install 'fewer[train]'") from None
     with tempfile.TemporaryDirectory() as folder:

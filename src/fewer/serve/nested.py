@@ -16,9 +16,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from fewer.packs.file.tensors import Array
 from fewer.serve.fields import Deadline, RequestField, checked, misnamed, named, shapes, too_many
 from fewer.serve.limits import Refusal
-from fewer.sparse.tensors import Array
 
 __all__ = ["fields_of", "read_json"]
 

@@ -15,6 +15,7 @@ from urllib.parse import parse_qs
 import numpy as np
 
 from fewer.core.errors import UserError
+from fewer.packs.file.tensors import Array
 from fewer.serve.bodies import write_npz
 from fewer.serve.fields import NPZ, Deadline
 from fewer.serve.limits import Arrivals, Limits, Receive, Refusal
@@ -24,7 +25,6 @@ from fewer.serve.nested import fields_of
 from fewer.serve.queue import Queue, timed
 from fewer.serve.service import Service
 from fewer.serve.written import write_json
-from fewer.sparse.tensors import Array
 
 __all__ = ["Predictions", "Receive", "Scope", "Send"]
 

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from fewer.core.errors import UserError
+from fewer.packs.file.tensors import Array
 from fewer.serve.fields import Deadline
 from fewer.serve.limits import Limits, Refusal
 from fewer.serve.metrics import Tally
 from fewer.serve.models import Model
-from fewer.sparse.tensors import Array
 
 __all__ = ["Queue", "timed"]
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fewer.packs.file.tensors import Array
+from fewer.packs.program import Input
 from fewer.serve.bodies import Archive
 from fewer.serve.fields import Deadline, RequestField, example, misnamed, named, of_inputs, samples_of
 from fewer.serve.limits import Gate, Limits, Refusal
 from fewer.serve.models import Model
 from fewer.serve.nested import read_json
 from fewer.serve.written import write_json
-from fewer.sparse.program import Input
-from fewer.sparse.tensors import Array
 
 if TYPE_CHECKING:
     from fastapi import APIRouter
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 __all__ = ["SERVICES", "Row", "Schema", "Service", "array_schema", "services_of"]
 
 SERVICES = {
-    "vision": "fewer.serve.vision:VisionService",
-    "cellfree": "fewer.serve.cellfree:CellFreeService",
-    "control": "fewer.serve.control:ControlService",
-    "nowcast": "fewer.serve.nowcast:NowcastService",
+    "vision": "fewer.systems.vision.service:VisionService",
+    "cellfree": "fewer.systems.cellfree.service:CellFreeService",
+    "control": "fewer.systems.control.service:ControlService",
+    "nowcast": "fewer.systems.nowcast.service:NowcastService",
 }
 
 UNFOLDED = 4  # times what a request may have, for what an npz in it holds

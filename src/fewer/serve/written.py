@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from fewer.packs.file.tensors import Array
 from fewer.serve.fields import Deadline
-from fewer.sparse.tensors import Array
 
 __all__ = ["finite", "write_json"]
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fewer.core.seed import Stream, name_key
-from fewer.sparse.notes import note
+from fewer.sparse.call_recorder import note
 from fewer.sparse.pattern import has_kernels, kernels
 
 __all__ = ["CompiledStream"]

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from fewer.core.data import TensorData
-from fewer.core.engine import Engine
+from fewer.core.engines.base import Engine
+from fewer.core.engines.plain import Plain
+from fewer.core.engines.state import Network, State
 from fewer.core.errors import UserError
 from fewer.core.mask import Mask
-from fewer.core.plain import Plain
-from fewer.core.state import Network, State
 from fewer.core.task import Noise
 from fewer.sparse.convert import BREAK_EVEN, convert
 from fewer.sparse.draws import CompiledStream

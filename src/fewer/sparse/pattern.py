@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fewer.core.errors import UserError
-from fewer.sparse.notes import note, recording
+from fewer.sparse.call_recorder import note, recording
 
 try:
     from fewer.sparse import _train

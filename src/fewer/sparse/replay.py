@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from fewer.sparse.notes import noting
+from fewer.sparse.call_recorder import noting
 from fewer.sparse.pattern import kernels
 from fewer.sparse.replay_steps import squared_difference, steps_of
 

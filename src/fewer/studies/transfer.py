@@ -8,14 +8,14 @@ from typing import Any
 
 from fewer.attack.audit import attacked
 from fewer.core.abilities import Voting
-from fewer.core.evaluate import evaluate, predictor
-from fewer.core.nets import NetworkSet
+from fewer.core.engines.evaluate import evaluate, predictor
+from fewer.core.engines.nets import NetworkSet
 from fewer.core.task import Predict
 from fewer.ensemble.combine import combine
-from fewer.job import Trained, load
 from fewer.report.groups import interval
-from fewer.studies.matrix_cases import Case, cases, size_of
-from fewer.studies.matrix_measure import Asked, measure, spelled
+from fewer.run.job import Trained, load
+from fewer.studies.matrix.cases import Case, cases, size_of
+from fewer.studies.matrix.measure import Asked, measure, spelled
 from fewer.studies.study import Result, Say
 from fewer.sweep.grid import grid_of
 from fewer.sweep.point import Point

@@ -6,7 +6,7 @@ import traceback
 from dataclasses import dataclass
 
 from fewer.core.errors import UserError
-from fewer.core.memory import out_of_memory
+from fewer.core.machine.memory import out_of_memory
 
 __all__ = ["Failure", "failure_of"]
 

@@ -6,11 +6,11 @@ import json
 from collections.abc import Sequence
 
 from fewer.core.errors import UserError
-from fewer.core.whole import write_whole
+from fewer.core.files.atomic import write_whole
+from fewer.sweep.cohort_unit import shared
 from fewer.sweep.grid import Grid, Resources
 from fewer.sweep.point import Point
 from fewer.sweep.results import Results
-from fewer.sweep.together import shared
 from fewer.sweep.unit import Unit
 
 __all__ = ["Plan", "units_of"]

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fewer.attack.recipe import harden_text
-from fewer.core.engine import Training
+from fewer.attack.hardening.recipe import harden_text
+from fewer.core.engines.base import Training
+from fewer.core.engines.optimizer import Optimizer
 from fewer.core.errors import UserError
-from fewer.core.optimizer import Optimizer
 from fewer.core.registry import task_class
 from fewer.core.settings import from_text, nearest
-from fewer.job import Job, job_from
-from fewer.prune.pruning import Pruning
-from fewer.prune.recipe import parse_prune
+from fewer.pruning.pruning import Pruning
+from fewer.pruning.recipe import parse_prune
+from fewer.run.job import Job, job_from
 
 __all__ = ["KEYS", "Point", "checked_key", "point_of"]
 

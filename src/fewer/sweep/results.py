@@ -18,8 +18,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fewer.core.folder import Folder
-from fewer.core.whole import finite, write_whole
+from fewer.core.files.atomic import finite, write_whole
+from fewer.core.files.run_folder import Folder
 from fewer.sweep.failure import Failure
 from fewer.sweep.point import Point
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from fewer.core.errors import UserError
-from fewer.core.folder import Folder
-from fewer.core.whole import clear_parts
+from fewer.core.files.atomic import clear_parts
+from fewer.core.files.run_folder import Folder
+from fewer.sweep.executors.inline import work_inside
+from fewer.sweep.executors.processes import work_here
 from fewer.sweep.grid import Grid
-from fewer.sweep.here import work_inside
-from fewer.sweep.local import work_here
 from fewer.sweep.plan import Plan
 from fewer.sweep.report import Done, Report
 from fewer.sweep.results import Results
@@ -115,7 +115,7 @@ class Sweep:
     def _work(self, units: deque[Unit]) -> Generator[Report, None, None]:
         resources = self.grid.resources
         if self.where.on == "ray":
-            from fewer.sweep.ray_pool import work_on_ray
+            from fewer.sweep.executors.ray_pool import work_on_ray
 
             return work_on_ray(units, self.out, resources, self.where.address)
         if self.where.on == "here":

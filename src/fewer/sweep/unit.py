@@ -9,12 +9,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from fewer.core.engines.loop import Loop
 from fewer.core.errors import UserError
-from fewer.core.folder import Folder
-from fewer.core.train import Loop
+from fewer.core.files.run_folder import Folder
+from fewer.sweep.cohort_unit import Apart, run_together
 from fewer.sweep.failure import Failure, failure_of
 from fewer.sweep.point import Point
-from fewer.sweep.together import Apart, run_together
 
 __all__ = ["Outcome", "Unit", "run_unit"]
 

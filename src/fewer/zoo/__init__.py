@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fewer.core.errors import UserError
 from fewer.core.settings import nearest
-from fewer.sparse.program import PackError
+from fewer.packs.program import PackError
 
 __all__ = ["find", "names", "path"]
 

@@ -1,0 +1,1 @@
+"""Attacks, each a coroutine over rounds."""

@@ -1,0 +1,1 @@
+"""Adversarial training: recipes, losses, and signs that it went wrong."""

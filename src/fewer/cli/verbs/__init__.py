@@ -1,0 +1,1 @@
+"""One module for each verb, with `add` (arguments) and `run`."""

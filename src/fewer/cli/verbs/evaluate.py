@@ -1,0 +1,60 @@
+"""`fewer evaluate`: a run's figures on a split, clean or attacked."""
+
+from __future__ import annotations
+
+import argparse
+
+from fewer.cli.changed import add_changes
+from fewer.core.errors import UserError
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Arguments."""
+    parser.add_argument("run", nargs="+", help="finished run folders")
+    parser.add_argument(
+        "--attack", action="append", metavar="NAME:BUDGET",
+        help="such as fgsm:0.3, pgd:0.3,steps=40 or suite:0.3; repeatable, or several with + between",
+    )  # fmt: skip
+    parser.add_argument("--split", default="test", help="train, validation or test")
+    parser.add_argument("--limit", type=int, help="attack only the first so many samples")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    add_changes(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Figures of each run."""
+    from fewer.cli.show import say
+    from fewer.pruning.reach import count
+    from fewer.run.job import load
+
+    results = {}
+    for path in arguments.run:
+        run = load(path, arguments.set)
+        left = count(run.task, run.modules, run.mask).figures() if run.mask else {}
+        results[path] = {**figures_of(run, arguments), **left}
+    one = next(iter(results.values()))
+    if len(results) == 1:
+        say(one, arguments.json)
+    elif arguments.json:
+        say(results, True)
+    else:
+        for path, found in results.items():
+            print(f"{path}\n" + "\n".join(f"  {name} {value:.4g}" for name, value in found.items()))
+
+
+def figures_of(run, arguments: argparse.Namespace) -> dict[str, float]:  # type: ignore[no-untyped-def]
+    """Clean figures, or under attack."""
+    from fewer.core.engines.evaluate import evaluate, predictor
+
+    modules = {name: module.to(arguments.device) for name, module in run.modules.items()}
+    seed = run.job.seeds[0]
+    if arguments.attack is None:
+        if arguments.limit is not None:
+            raise UserError(f"--limit {arguments.limit} without --attack", "both or neither", "add --attack")
+        return evaluate(run.task, predictor(run.task, modules, seed), arguments.split)
+    from fewer.attack.metrics import under_attack
+    from fewer.core.abilities import Classifier
+
+    attacks, classifier = "+".join(arguments.attack), isinstance(run.task, Classifier)
+    found = under_attack(run.task, modules, attacks, split=arguments.split, limit=arguments.limit, seed=seed)
+    return found if classifier else {f"{name} under {attacks}": value for name, value in found.items()}

@@ -1,0 +1,31 @@
+"""`fewer pack`: the kept weights of a run as one small file."""
+
+from __future__ import annotations
+
+import argparse
+
+from fewer.cli.changed import add_changes
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Arguments."""
+    parser.add_argument("run", help="a finished run folder")
+    parser.add_argument("-o", "--out", required=True, help="file to write, such as net.pack")
+    parser.add_argument("--values", default="float32", help="float32 (lossless), float16 or int8 (calibrated)")
+    add_changes(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Write it, say how small it is."""
+    from fewer.cli.show import say
+    from fewer.packs.pack import Allowance, unpack
+    from fewer.run.job import load
+    from fewer.run.packing import pack_run
+
+    trained = load(arguments.run, arguments.set)
+    written = pack_run(trained, arguments.out, arguments.values)
+    dense = sum(4 * tensor.size for tensor in unpack(arguments.out, allowance=Allowance.unlimited()).values())
+    say(
+        {"pack": arguments.out, "bytes": written, "dense_bytes": dense, "times_smaller": round(dense / written, 2)},
+        arguments.json,
+    )

@@ -1,0 +1,36 @@
+"""`fewer report`: finished runs as one page."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Arguments."""
+    parser.add_argument("run", nargs="+", help="finished run folders")
+    parser.add_argument("-o", "--out", default="report.html")
+    parser.add_argument("--title", default="fewer: report")
+    parser.add_argument(
+        "--attack", action="append", default=[], metavar="NAME:BUDGET", help="such as pgd:0.3; repeatable"
+    )
+    parser.add_argument("--limit", type=int, default=500, help="test samples to attack")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Write the page, print its path."""
+    from fewer.cli.show import say
+    from fewer.core.files.atomic import write_whole
+    from fewer.report.runs import page_of
+    from fewer.run.job import load
+
+    runs = [load(part) for path in arguments.run for part in members(Path(path))]
+    page = page_of(runs, arguments.title, arguments.attack, arguments.limit)
+    write_whole(Path(arguments.out), page.html().encode())
+    say({"report": str(Path(arguments.out).resolve())}, arguments.json)
+
+
+def members(path: Path) -> list[Path]:
+    """A run, or the runs of a cohort's folder."""
+    parts = sorted(path.glob("seed-*"))
+    return parts or [path]

@@ -1,0 +1,159 @@
+"""`fewer train`: from a task to a finished run folder."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from fewer.core.errors import UserError
+
+EXAMPLES = """examples:
+  fewer train vision --prune snip --sparsity 0.95 --out runs/snip95
+  fewer train vision --set network=small-cnn --harden pgd:0.3 --prune lamp,when=gradual --out runs/robust
+  fewer train vision --from runs/snip95 --steps 500 --out runs/tuned"""
+
+
+_TRAINING = ("steps", "batch", "precision", "device", "choose_every", "patience", "compile")
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Arguments."""
+    parser.epilog, parser.formatter_class = EXAMPLES, argparse.RawDescriptionHelpFormatter
+    parser.add_argument("task", help="a task's name, or module:Class for your own")
+    parser.add_argument("--out", required=True, help="run folder; the same command goes on where it was killed")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a task setting")
+    parser.add_argument(
+        "--prune", metavar="METHOD[,KEY=VALUE...]",
+        help="magnitude, lamp, snip, grasp, synflow, random, lottery or dense",
+    )  # fmt: skip
+    parser.add_argument("--sparsity", type=float, help="share of the prunable weights to remove (default 0.9)")
+    parser.add_argument("--harden", metavar="KIND:BUDGET", help="adversarial training, such as pgd:0.3")
+    parser.add_argument("--from", dest="start_from", metavar="RUN", help="start from a finished run's weights and mask")
+    parser.add_argument("--seeds", default="0", help="0, 0-4 or 0,3,7; several train as a cohort")
+    parser.add_argument("--engine", default="auto", help="auto, plain, cohort or sparse")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--batch", type=int)
+    parser.add_argument("--optimizer", metavar="KIND[,KEY=VALUE...]", help="such as adam,lr=1e-3,decay_from=0.5")
+    parser.add_argument("--precision", help="float32, float64 or bfloat16")
+    parser.add_argument(
+        "--choose-every", type=int, metavar="STEPS", help="look at validation that often and end with the best weights"
+    )
+    parser.add_argument("--patience", type=int, metavar="LOOKS", help="stop after that many without improvement")
+    parser.add_argument(
+        "--compile", action="store_true", default=None, help="torch.compile on CUDA: minutes, then fast"
+    )
+    parser.add_argument("--threads", type=int, help="CPU threads; the bits depend on it")
+    parser.add_argument("--log", metavar="TOOL", help="tensorboard: event files in the run folder")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Train, speak, print the figures."""
+    import torch
+
+    from fewer.cli.show import progress, say
+    from fewer.cli.verbs.report import members
+    from fewer.core.engines.loop import Loop
+    from fewer.core.files.run_folder import Folder
+    from fewer.pruning.reach import count
+    from fewer.run.diagnostics import signs
+    from fewer.run.job import load
+    from fewer.run.tensorboard import watching
+
+    if arguments.threads is not None:
+        if arguments.threads < 1:
+            raise UserError(f"--threads {arguments.threads}", "at least 1")
+        torch.set_num_threads(arguments.threads)
+    job = job_of(arguments)
+    rank = int(os.environ.get("RANK", "0"))  # under torchrun only the first process speaks
+    if arguments.log and job.prune is not None and job.prune.when == "rounds":
+        raise UserError("--log with when=rounds, many trainings in one", "a single training", "leave --log out")
+    ended = Folder(arguments.out).finished
+    with (
+        watching(arguments.log if rank == 0 else None) as watch,
+        progress(job.training.steps, f"train {job.task}", arguments.json or rank > 0) as speak,
+    ):
+        loop = Loop(on_log=speak, watch=watch)
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            from fewer.run.distributed import train_distributed
+
+            found = train_distributed(job, arguments.out, loop=loop)
+        else:
+            found = job.run(arguments.out, loop=loop)
+        if watch is not None and found is not None and not ended:
+            watch.finish(arguments.out, job.seeds, found, job.training.steps)
+    if found is None:
+        return
+    runs = [load(path) for path in members(Path(arguments.out))] if job.prune or job.harden else []
+    left = [count(run.task, run.modules, run.mask).figures() for run in runs if run.mask]
+    if len(left) == len(found):
+        found = [{**figures, **weights} for figures, weights in zip(found, left)]
+    say({"out": arguments.out, **summary(found)}, arguments.json)
+    for run in runs if job.harden else ():
+        for sentence in signs(run):
+            print(f"fewer: {run.path}: {sentence}", file=sys.stderr)
+
+
+def job_of(arguments: argparse.Namespace):  # type: ignore[no-untyped-def]
+    """The job the words describe; everything wrong with it is said now, not after hours."""
+    from fewer.attack.hardening.recipe import harden_text
+    from fewer.core.engines.base import Training
+    from fewer.core.engines.optimizer import Optimizer
+    from fewer.core.registry import task_class
+    from fewer.core.settings import from_text
+    from fewer.pruning.recipe import parse_prune
+    from fewer.run.job import Job
+
+    kind, _ = task_class(arguments.task)
+    wanted = {name: getattr(arguments, name) for name in _TRAINING}
+    options = {**kind.recommended, **{name: value for name, value in wanted.items() if value is not None}}
+    if arguments.optimizer:
+        options["optimizer"] = from_text(Optimizer, _pairs(arguments.optimizer, "kind"), options.get("optimizer"))
+    prune = parse_prune(arguments.prune, () if arguments.sparsity is None else (f"sparsity={arguments.sparsity}",))
+    if prune is None and arguments.sparsity is not None:
+        raise UserError(f"--sparsity {arguments.sparsity} alone", "a method to prune by", "add --prune snip")
+    return Job(
+        task=arguments.task,
+        settings=tuple(arguments.set),
+        training=Training(**options),
+        prune=prune,
+        harden=harden_text(arguments.harden),
+        engine=arguments.engine,
+        seeds=seeds_of(arguments.seeds),
+        start_from=arguments.start_from,
+    )
+
+
+def _pairs(text: str, first: str) -> list[str]:
+    name, *rest = text.split(",")
+    return [f"{first}={name}", *rest]
+
+
+def seeds_of(text: str) -> tuple[int, ...]:
+    """Whole numbers from `0-4` or `0,3,7`.
+
+    >>> seeds_of("0-2,7")
+    (0, 1, 2, 7)
+    """
+    found: list[int] = []
+    try:
+        for part in text.split(","):
+            begin, dash, end = part.partition("-")
+            found += range(int(begin), int(end) + 1) if dash else [int(begin)]
+    except ValueError:
+        raise UserError(f"--seeds {text}", "whole numbers such as 0-4 or 0,3,7") from None
+    if not found:
+        raise UserError(f"--seeds {text}, which is none", "whole numbers such as 0-4 or 0,3,7")
+    return tuple(found)
+
+
+def summary(found: list[dict[str, float]]) -> dict[str, object]:
+    """One run's figures, or mean and values of several."""
+    if len(found) == 1:
+        return dict(found[0])
+    return {
+        name: {"mean": sum(f[name] for f in found) / len(found), "each": [round(f[name], 6) for f in found]}
+        for name in found[0]
+    }

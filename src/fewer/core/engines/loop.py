@@ -1,0 +1,145 @@
+"""The loop around an engine: advance, log, prune when it is time, save, and go on after a kill.
+
+Nothing here depends on when a checkpoint was taken, so a run that was killed at any moment and started again ends
+with the same bits as one that was not.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from torch import nn
+
+from fewer.core.engines.base import Engine
+from fewer.core.errors import UserError
+from fewer.core.files import checkpoint
+from fewer.core.files.best_checkpoint import Choice
+from fewer.core.files.run_folder import Folder
+
+__all__ = ["Event", "Loop", "Watch", "diverged_", "fit", "not_finite", "save_results"]
+
+
+class Event(Protocol):
+    """Something that happens to the state between two steps: gradual pruning, dropping and growing, a check."""
+
+    def next(self, step: int) -> int | None:
+        """The first step >= `step` before which it wants to act; None: never again."""
+
+    def act(self, engine: Engine) -> None:
+        """Change the state; must be a function of the state, the step and the seeds alone."""
+
+
+class Watch(Protocol):
+    """Somebody who also wants to know what the log says, such as TensorBoard; must change nothing."""
+
+    def __call__(self, engine: Engine, folder: Folder | None, line: Mapping[str, Any]) -> None: ...
+
+
+@dataclass(frozen=True)
+class Loop:
+    """How often to speak and to save; neither changes the result."""
+
+    log_every: int = 50
+    save_seconds: float = 20.0
+    on_log: Callable[[dict[str, Any]], None] | None = None
+    watch: Watch | None = None
+
+
+def fit(
+    engine: Engine, folder: Folder | None = None, *, events: Sequence[Event] = (), loop: Loop | None = None
+) -> None:
+    """Train to the engine's last step, from a saved state if the folder has one; validation may choose an earlier."""
+    loop = loop or Loop()
+    _refuse_rounded_volumes(engine)
+    if folder is not None:
+        if engine.count == 0:
+            checkpoint.restore_(engine, folder)
+        folder.forget_after(engine.count)  # also where a kill came before the first state: the log is there already
+    total, saved = engine.training.steps, time.monotonic()
+    choice = Choice(engine, folder) if engine.training.choose_every else None
+    while engine.count < total and not (choice is not None and choice.done(engine.count)):
+        for event in events:
+            if event.next(engine.count) == engine.count:
+                event.act(engine)
+        log_at = (engine.count // loop.log_every + 1) * loop.log_every
+        later = [step for event in events if (step := event.next(engine.count + 1)) is not None]
+        look_at = total if choice is None else choice.next(engine.count)
+        engine.advance(min([total, log_at, look_at, *later]) - engine.count)
+        if engine.count == log_at or engine.count == total:
+            _speak(engine, folder, loop)
+        if choice is not None and engine.count in (look_at, total):
+            line = choice.look(engine)
+            if loop.watch is not None:
+                loop.watch(engine, folder, line)
+        if folder is not None and time.monotonic() - saved > loop.save_seconds and engine.count % loop.log_every == 0:
+            checkpoint.save(engine, folder)
+            saved = time.monotonic()
+    if choice is not None:
+        engine.chosen = choice.restore_(engine)
+    _refuse_diverged(engine)
+
+
+def _refuse_rounded_volumes(engine: Engine) -> None:
+    """In bfloat16 torch's CPU kernels now and then give huge or NaN gradients of 3D convolutions."""
+    if engine.training.precision != "bfloat16" or engine.device.type != "cpu":
+        return
+    for name, network in engine.state.networks.items():
+        if any(isinstance(part, nn.Conv3d | nn.ConvTranspose3d) for part in network.module.modules()):
+            raise UserError(
+                f"bfloat16 on a CPU for {name}, a network with 3D convolutions", "float32, or a GPU",
+                "leave --precision out, or --device cuda",
+            )  # fmt: skip
+
+
+def _speak(engine: Engine, folder: Folder | None, loop: Loop) -> None:
+    losses = engine.mean_losses()
+    line: dict[str, Any] = {"step": engine.count}
+    for objective, row in zip(engine.objectives, losses.tolist()):
+        values = [value if math.isfinite(value) else None for value in row]  # JSON knows no NaN and no infinity
+        line["loss/" + "+".join(objective.trains)] = values if len(values) > 1 else values[0]
+    if folder is not None:
+        folder.log(line)
+    if loop.on_log is not None:
+        loop.on_log(line)
+    if loop.watch is not None:
+        loop.watch(engine, folder, line)
+    _refuse_diverged(engine)
+
+
+def _refuse_diverged(engine: Engine) -> None:
+    """Stop where no replica is left to train; one that diverged among others stays alone."""
+    if not bool(engine.agreed(engine.state.finite().double()).any()):
+        raise not_finite(engine.count)
+
+
+def not_finite(steps: int, whose: str = "") -> UserError:
+    """What a training that diverged says of itself."""
+    return UserError(
+        f"weights that are not finite after {steps} steps{whose}", "a training that converges",
+        "lower the learning rate, or check the data for extreme values",
+    )  # fmt: skip
+
+
+def diverged_(engine: Engine) -> list[int]:
+    """Replicas whose weights are not finite; they are emptied, so that the others can be judged beside them."""
+    found: list[int] = (~engine.state.finite()).nonzero().flatten().tolist()
+    for network in engine.state.networks.values():
+        for row in (network.weights, *network.buffers.values()):
+            row[found] = 0
+    return found
+
+
+def save_results(engine: Engine, replica: int, folder: Folder) -> None:
+    """Weights and mask of one replica, as anybody may read them."""
+    weights = engine.state.weights_of(replica)
+    folder.write_tensors(
+        "weights.safetensors", {f"{net}/{key}": t for net, by_name in weights.items() for key, t in by_name.items()}
+    )
+    mask = engine.state.mask_of(replica)
+    folder.write_tensors(
+        "mask.safetensors", {f"{net}/{key}": t for net, by_name in mask.items() for key, t in by_name.items()}
+    )

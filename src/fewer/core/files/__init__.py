@@ -1,0 +1,1 @@
+"""Files of a run: whole or absent, never half written, and nothing that could execute."""

@@ -1,0 +1,203 @@
+"""A run folder: files that are whole or absent, never half written, and nothing that could execute.
+
+config.json           what was asked for, with versions; a different question is refused
+metrics.jsonl         one line per log step
+metrics.json          the final figures; its presence means the run is finished
+weights.safetensors   network/parameter, dense, pruned weights exactly zero
+mask.safetensors      network/parameter, bool
+state.safetensors     what resuming needs, with the one before it; removed when the run is finished
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from torch import Tensor
+
+from fewer.core.errors import UserError
+from fewer.core.files.atomic import clear_parts, finite, refusal, write_whole
+from fewer.core.files.sealed import opened, sealed
+
+__all__ = ["Damaged", "Folder"]
+
+
+class Damaged(UserError):
+    """A file that is there and is not what was written."""
+
+
+class Folder:
+    """One run's files."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    @property
+    def finished(self) -> bool:
+        return (self.path / "metrics.json").exists()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Nobody else trains into this folder meanwhile; the lock dies with the process."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            handle = open(self.path / ".lock", "w")  # noqa: SIM115
+        except OSError as error:
+            raise refusal(error, self.path) from error
+        with handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise UserError(
+                    f"{self.path} is being trained by another process", "a folder of its own", "wait for it to end"
+                ) from None
+            self.prepare()
+            yield
+
+    def prepare(self) -> None:
+        """Make it if it is not there; take away what a killed writer left in it if it is a run's and no stranger's."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        if (self.path / "config.json").exists():
+            clear_parts(self.path)
+
+    def claim(self, config: Mapping[str, Any], versions: Mapping[str, Any]) -> bool:
+        """Write the configuration, or refuse a folder that holds another one and say where they differ.
+
+        True if the folder was nobody's before.
+        """
+        wanted = json.loads(json.dumps(config))
+        if (self.path / "config.json").exists():
+            found = self.read_json("config.json")
+            if isinstance(found, dict):
+                found.pop("versions", None)
+            if found != wanted:
+                raise UserError(
+                    f"{self.path} holds another run: {'; '.join(_differences(found, wanted))}",
+                    "an empty folder or the same settings",
+                    "choose another --out",
+                )
+            return False
+        strangers = [p.name for p in self.path.iterdir() if not p.name.startswith(".")] if self.path.exists() else []
+        if strangers:
+            (self.path / ".lock").unlink(missing_ok=True)  # a folder that is no run stays as it was
+            raise UserError(
+                f"{self.path} holds {strangers[0]!r} but no run", "an empty or new folder", "choose another --out"
+            )
+        self.write_json("config.json", {**wanted, "versions": dict(versions)})
+        return True
+
+    def abandon(self) -> None:
+        """Give up a claim under which nothing was trained, so that a corrected command finds an empty folder."""
+        files = [path.name for path in self.path.rglob("*") if path.is_file() and not path.name.startswith(".")]
+        if files == ["config.json"]:
+            for path in (self.path / "config.json", *self.path.rglob(".lock")):
+                path.unlink(missing_ok=True)
+            for path in (*self.path.glob("seed-*"), self.path):
+                with suppress(OSError):
+                    path.rmdir()
+
+    def read_json(self, name: str) -> Any:
+        path = self.path / name
+        try:
+            return json.loads(path.read_text())
+        except FileNotFoundError:
+            raise UserError(f"{self.path} has no {name}", "a run folder", "see `fewer train --help`") from None
+        except (OSError, ValueError) as error:
+            raise UserError(f"{path} cannot be read ({error})", "the JSON that training wrote", "train anew") from None
+
+    def write_json(self, name: str, content: Any) -> None:
+        write_whole(self.path / name, (json.dumps(finite(content), indent=1, allow_nan=False) + "\n").encode())
+
+    def figures(self) -> list[dict[str, float]]:
+        """Of each replica, from metrics.json; one that could not be computed, null there, is NaN again."""
+        content = self.read_json("metrics.json")
+        rows = content.get("replicas", [content]) if isinstance(content, dict) else None
+        if not isinstance(rows, list) or not rows or not all(_are_figures(row) for row in rows):
+            raise Damaged(f"{self.path / 'metrics.json'} without figures", "numbers by name", "train anew")
+        return [{name: math.nan if value is None else value for name, value in row.items()} for row in rows]
+
+    def versions(self) -> dict[str, Any]:
+        """What config.json says beside the settings."""
+        config = self.read_json("config.json")
+        found = config.get("versions", {}) if isinstance(config, dict) else None
+        if not isinstance(found, dict) or not isinstance(found.get("files", {}), dict):
+            raise Damaged(f"{self.path / 'config.json'} without versions", "what `fewer train` wrote", "train anew")
+        return found
+
+    def read_tensors(self, name: str) -> dict[str, Tensor]:
+        path = self.path / name
+        try:
+            return opened(path)
+        except FileNotFoundError:
+            raise UserError(f"{self.path} has no {name}", "a run folder", "see `fewer train --help`") from None
+        except OSError as error:
+            raise UserError(f"{path} cannot be read ({error})", "the file that training wrote") from None
+        except SafetensorError as error:
+            raise Damaged(f"{path} is damaged ({error})", "the file that training wrote", "train anew") from None
+
+    def write_tensors(self, name: str, tensors: Mapping[str, Tensor], *, previous: str | None = None) -> None:
+        """With a checksum; `previous` is a name under which the file that was there before is kept."""
+        write_whole(self.path / name, sealed(tensors), previous=self.path / previous if previous else None)
+
+    def lines(self) -> list[dict[str, Any]]:
+        """The log so far; a last line cut off by a kill is left out."""
+        path = self.path / "metrics.jsonl"
+        try:
+            *whole, _ = path.read_bytes().split(b"\n")  # what follows the last line's end is empty or cut off
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise UserError(f"{path} cannot be read ({error})", "the log that training wrote") from None
+        found = []
+        for number, text in enumerate(whole, 1):
+            try:
+                found.append(json.loads(text))
+            except ValueError:
+                found.append(None)
+            if not _is_line(found[-1]):
+                raise Damaged(
+                    f"{path} is damaged in line {number}", "the log that training wrote",
+                    "remove it: only curves are drawn from it",
+                )  # fmt: skip
+        return found
+
+    def forget_after(self, step: int) -> None:
+        """Drop log lines that a resumed run will write again."""
+        if not (self.path / "metrics.jsonl").exists():
+            return
+        kept = [line for line in self.lines() if line["step"] <= step]
+        write_whole(self.path / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in kept).encode())
+
+    def log(self, line: Mapping[str, Any]) -> None:
+        try:
+            with open(self.path / "metrics.jsonl", "a") as file:
+                file.write(json.dumps(line) + "\n")
+        except OSError as error:
+            raise refusal(error, self.path / "metrics.jsonl") from error
+
+    def remove(self, name: str) -> None:
+        (self.path / name).unlink(missing_ok=True)
+
+
+def _are_figures(row: Any) -> bool:
+    return isinstance(row, dict) and all(value is None or isinstance(value, int | float) for value in row.values())
+
+
+def _is_line(line: Any) -> bool:
+    return isinstance(line, dict) and isinstance(line.get("step"), int)
+
+
+def _differences(found: Any, wanted: Any, path: str = "") -> list[str]:
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        return [
+            difference
+            for key in sorted({*found, *wanted})
+            for difference in _differences(found.get(key), wanted.get(key), f"{path}.{key}" if path else key)
+        ]
+    return [] if found == wanted else [f"{path} was {found!r}, now {wanted!r}"]

@@ -1,0 +1,1 @@
+"""What a result depends on beside its settings: versions, memory."""

@@ -1,0 +1,1 @@
+"""A user's own model, data or task, and the contract suite."""

@@ -1,1 +1,0 @@
-"""Training as other tools watch it."""

@@ -1,0 +1,1 @@
+"""Packs: the file, the program in it, a runtime without torch, exports.\n\nNothing is imported here, so that packs open where torch is not installed."""

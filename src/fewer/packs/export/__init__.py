@@ -1,0 +1,1 @@
+"""Programs for others: C99 and ONNX."""

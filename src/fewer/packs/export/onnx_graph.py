@@ -1,0 +1,75 @@
+"""An ONNX graph in the making."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fewer.packs.program import Dimension, Node, Program
+from fewer.packs.runtime.ops import Array
+
+__all__ = ["Converter", "Graph", "renamed"]
+
+
+class Graph:
+    """Nodes and initializers of a model in the making."""
+
+    def __init__(self, onnx: Any, program: Program, tensors: dict[str, Array], values: dict[str, Array]) -> None:
+        self.onnx, self.program, self.tensors, self.values = onnx, program, tensors, values
+        self.nodes: list[Any] = []
+        self._used: dict[str, Array] = {}
+        self._batch: str | None = None
+
+    def node(self, op: str, inputs: Sequence[str], *, output: str | None = None, **attributes: Any) -> str:
+        """Add a node; a tensor among its inputs becomes an initializer."""
+        for name in inputs:
+            if name in self.tensors:
+                self._used[name] = self.tensors[name]
+        output = output or f"made:{len(self.nodes)}"
+        self.nodes.append(self.onnx.helper.make_node(op, list(inputs), [output], **attributes))
+        return output
+
+    def constant(self, value: Any, dtype: Any = np.int64) -> str:
+        """A small initializer."""
+        array = np.asarray(value, dtype=dtype)
+        name = f"constant:{array.dtype}:{array.tolist()}"
+        self.tensors[name] = array
+        self._used[name] = array
+        return name
+
+    def shape(self, dimensions: Sequence[Dimension]) -> str:
+        """A shape as a tensor, worked out from the first input where the number of samples is in it."""
+        if all(isinstance(size, int) for size in dimensions):
+            return self.constant(list(dimensions))
+        if self._batch is None:
+            whole = self.node("Shape", [self.program.inputs[0].name])
+            self._batch = self.node("Slice", [whole, self.constant([0]), self.constant([1])])
+        parts = []
+        for size in dimensions:
+            if isinstance(size, int):
+                parts.append(self.constant([size]))
+            else:
+                times = int(size.removesuffix("batch").removesuffix("*") or 1)
+                parts.append(self.node("Mul", [self._batch, self.constant([times])]))
+        return self.node("Concat", parts, axis=0)
+
+    def rank(self, name: str) -> int:
+        """How many axes a value has."""
+        return self.values[name].ndim if name in self.values else self.tensors[name].ndim
+
+    def initializers(self) -> list[Any]:
+        """Every tensor that some node reads."""
+        return [
+            self.onnx.numpy_helper.from_array(np.ascontiguousarray(v).reshape(v.shape), n)
+            for n, v in self._used.items()
+        ]
+
+
+Converter = Callable[[Graph, Node], object]
+
+
+def renamed(op: str, **names: str) -> Converter:
+    """The same operation in ONNX, its attributes under ONNX's names."""
+    return lambda g, n: g.node(op, n.inputs, output=n.output, **{to: n.attributes[of] for of, to in names.items()})

@@ -1,0 +1,94 @@
+"""Shapes and indices in ONNX."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fewer.core.errors import UserError
+from fewer.packs.export.onnx_graph import Converter, Graph, renamed
+from fewer.packs.program import Node
+
+__all__ = ["SHAPES"]
+
+
+def _shaped(op: str) -> Converter:
+    return lambda g, n: g.node(op, [n.inputs[0], g.shape(n.attributes["shape"])], output=n.output)
+
+
+def _full(g: Graph, n: Node) -> object:
+    value = g.onnx.numpy_helper.from_array(np.full(1, n.attributes["value"], dtype=n.attributes["dtype"]))
+    return g.node("ConstantOfShape", [g.shape(n.attributes["shape"])], output=n.output, value=value)
+
+
+def _part(g: Graph, name: str, axis: int, start: int, stop: int | None, step: int, output: str | None = None) -> str:
+    end = stop if stop is not None else (2**62 if step > 0 else -(2**62))
+    bounds = [g.constant([value]) for value in (start, end, axis, step)]
+    return g.node("Slice", [name, *bounds], output=output)
+
+
+def _put_slice(g: Graph, n: Node) -> object:
+    a, (whole, part) = n.attributes, n.inputs
+    start, stop, _ = slice(a["start"], a.get("stop")).indices(g.values[whole].shape[a["axis"]])
+    if a["step"] != 1 or a["axis"] == 0:
+        raise UserError("writing into every other place, or into samples", "a block, for an export to ONNX")
+    before, after = _part(g, whole, a["axis"], 0, start, 1), _part(g, whole, a["axis"], stop, None, 1)
+    return g.node("Concat", [before, part, after], output=n.output, axis=a["axis"])
+
+
+def _roll(g: Graph, n: Node) -> object:
+    name = n.inputs[0]
+    for shift, axis in zip(n.attributes["shifts"], n.attributes["axes"]):
+        size = g.values[n.inputs[0]].shape[axis]
+        if size and shift % size:
+            cut = size - shift % size
+            name = g.node("Concat", [_part(g, name, axis, cut, None, 1), _part(g, name, axis, 0, cut, 1)], axis=axis)
+    return g.node("Identity", [name], output=n.output)
+
+
+def _flip(g: Graph, n: Node) -> object:
+    name = n.inputs[0]
+    for axis in n.attributes["axes"]:
+        name = _part(g, name, axis, -1, None, -1)
+    return g.node("Identity", [name], output=n.output)
+
+
+def _pad(g: Graph, n: Node) -> object:
+    a, rank, count = n.attributes, g.rank(n.inputs[0]), len(n.attributes["widths"]) // 2
+    before, after = a["widths"][::2][::-1], a["widths"][1::2][::-1]
+    readers = [other.op for other in g.program.nodes if n.output in other.inputs]
+    # onnxruntime moves a Pad into the pool that reads it, where zeros become -infinity and a padding as wide as the
+    # window is refused; of a Pad that names its axes it keeps off, and into a Conv it may move
+    axes = [] if set(readers) == {"conv"} else list(range(rank - count, rank))
+    rest = [] if axes else [0] * (rank - count)
+    parts = [g.constant([*rest, *before, *rest, *after]), g.constant(a["value"], g.values[n.inputs[0]].dtype)]
+    return g.node("Pad", [n.inputs[0], *parts, *([g.constant(axes)] if axes else [])], output=n.output, mode=a["mode"])
+
+
+def _index(g: Graph, n: Node) -> object:
+    if len(n.inputs) != 2:
+        raise UserError("an index along several axes", "along one, for an export to ONNX")
+    return g.node("Gather", n.inputs, output=n.output, axis=n.attributes["axes"][0])
+
+
+def _slice(g: Graph, n: Node) -> object:
+    a = n.attributes
+    return _part(g, n.inputs[0], a["axis"], a["start"], a.get("stop"), a["step"], n.output)
+
+
+def _select(g: Graph, n: Node) -> object:
+    return g.node(
+        "Gather", [n.inputs[0], g.constant(n.attributes["index"])], output=n.output, axis=n.attributes["axis"]
+    )
+
+
+def _scatter_add(g: Graph, n: Node) -> object:
+    return g.node("ScatterElements", n.inputs, output=n.output, axis=n.attributes["axis"], reduction="add")
+
+
+SHAPES: dict[str, Converter] = {
+    "reshape": _shaped("Reshape"), "expand": _shaped("Expand"), "full": _full, "roll": _roll, "flip": _flip,
+    "permute": renamed("Transpose", axes="perm"), "concat": renamed("Concat", axis="axis"), "slice": _slice,
+    "select": _select, "put_slice": _put_slice,
+    "pad": _pad, "gather": renamed("GatherElements", axis="axis"), "index": _index,
+    "index_select": renamed("Gather", axis="axis"), "scatter_add": _scatter_add,
+}  # fmt: skip

@@ -1,0 +1,1 @@
+"""Programs run with numpy and C alone."""

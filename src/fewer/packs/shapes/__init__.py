@@ -1,0 +1,1 @@
+"""The shape of everything in a program, and what it takes to compute."""

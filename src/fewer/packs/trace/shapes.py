@@ -1,0 +1,213 @@
+"""Shapes, indices, pools and resizing of torch as operations of a program."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from torch import Tensor
+
+from fewer.core.errors import UserError
+from fewer.packs.trace.record import Constant, Converter, Recorder, dimensions, number
+
+__all__ = ["SHAPES"]
+
+_SAME = ["clone", "alias", "detach", "contiguous", "lift_fresh_copy", "lift_fresh", "positive"]
+_RESHAPES = ["view", "reshape", "_unsafe_view", "unsqueeze", "squeeze", "flatten", "unflatten", "_reshape_alias"]
+
+
+def _reshape(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
+    return recorder.emit("reshape", a.self, shape=dimensions(shown.shape))
+
+
+def _permute(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
+    axes = list(range(shown.ndim))
+    if a.name == "permute":
+        axes = [axis % shown.ndim for axis in a.dims]
+    else:
+        first, second = (0, 1) if a.name == "t" else (a.dim0, a.dim1)
+        axes[first], axes[second] = axes[second], axes[first]
+    return recorder.emit("permute", a.self, axes=axes)
+
+
+def _repeat(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
+    """An axis of 1 before each axis, widened, then both made one."""
+    total, counts = dimensions(shown.shape), dimensions(a.repeats)
+    own = a.self.value.shape if isinstance(a.self, Constant) else None
+    if own is None:
+        raise UserError("repeat of a value that depends on the input", "expand or cat")
+    sizes = [1] * (len(counts) - len(own)) + list(own)
+    paired = [size for pair in zip(counts, sizes) for size in pair]
+    ones = recorder.emit("reshape", a.self, shape=[size for n in sizes for size in (1, n)])
+    return recorder.emit("reshape", recorder.emit("expand", ones, shape=paired), shape=total)
+
+
+def _slice(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
+    start, stop = a.start or 0, a.end
+    if start == 0 and isinstance(stop, int) and stop >= 2**62 and a.step == 1:
+        return a.self
+    if not isinstance(start, int) or not isinstance(stop, (int, type(None))):
+        if start == 0 and a.step == 1 and a.dim == 0:
+            return a.self
+        raise UserError("a slice that depends on the number of samples", "fixed bounds")
+    return recorder.emit(
+        "slice", a.self, axis=a.dim, start=start, stop=None if stop is None or stop >= 2**62 else stop, step=a.step
+    )
+
+
+def _put_slice(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
+    """What writing into a part of a value becomes: a new value with that part."""
+    axis = a.dim
+    if a.name == "select_scatter":
+        place = a.index % int(shown.shape[axis])
+        shape = dimensions(shown.shape)
+        shape[axis] = 1
+        part = recorder.emit("reshape", a.src, shape=shape)
+        return recorder.emit("put_slice", a.self, part, axis=axis, start=place, stop=place + 1, step=1)
+    start, stop = a.start or 0, a.end
+    if not isinstance(start, int) or not isinstance(stop, (int, type(None))):
+        raise UserError("a slice that depends on the number of samples", "fixed bounds")
+    stop = None if stop is None or stop >= 2**62 else stop
+    if start == 0 and stop is None and a.step == 1:
+        return a.src  # all of it is overwritten
+    return recorder.emit("put_slice", a.self, a.src, axis=axis, start=start, stop=stop, step=a.step)
+
+
+def _copy(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
+    if a.name == "fill":
+        return recorder.emit("full", shape=dimensions(shown.shape), value=number(a.value), dtype=_dtype(shown))
+    return recorder.emit("expand", recorder.promoted(a.src, shown), shape=dimensions(shown.shape))
+
+
+def _split(recorder: Recorder, a: SimpleNamespace, shown: Any) -> tuple[str, ...]:
+    start, parts = 0, []
+    for part in shown:
+        size = int(part.shape[a.dim])
+        parts.append(recorder.emit("slice", a.self, axis=a.dim, start=start, stop=start + size, step=1))
+        start += size
+    return tuple(parts)
+
+
+def _unbind(recorder: Recorder, a: SimpleNamespace, shown: Any) -> tuple[str, ...]:
+    return tuple(recorder.emit("select", a.self, axis=a.dim, index=i) for i in range(len(shown)))
+
+
+def _stack(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
+    shape = dimensions(shown.shape)
+    shape[a.dim] = 1
+    return recorder.emit("concat", *[recorder.emit("reshape", part, shape=shape) for part in a.tensors], axis=a.dim)
+
+
+def _index(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
+    axes = [axis for axis, index in enumerate(a.indices) if index is not None]
+    return recorder.emit("index", a.self, *[a.indices[axis] for axis in axes], axes=axes)
+
+
+def _pool(op: str) -> Converter:
+    def call(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
+        rank = len(a.kernel_size)
+        wide = {
+            name: list(v) * (rank if len(v) == 1 else 1)
+            for name, v in vars(a).items()
+            if isinstance(v, (list, tuple)) and v
+        }
+        options = {
+            "kernel": wide["kernel_size"],
+            "stride": wide.get("stride", wide["kernel_size"]),
+            "ceil": bool(a.ceil_mode),
+        }
+        options["padding"] = wide.get("padding", [0] * rank)
+        if op == "max_pool":
+            return recorder.emit(op, a.self, **options, dilation=wide.get("dilation", [1] * rank)), None
+        if getattr(a, "divisor_override", None) is not None:
+            raise UserError("avg_pool with divisor_override", "the number of places as divisor")
+        return recorder.emit(op, a.self, **options, count_padding=bool(a.count_include_pad))
+
+    return call
+
+
+def _adaptive(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
+    first = shown[0] if isinstance(shown, (tuple, list)) else shown
+    size = [int(n) for n in first.shape[-len(a.output_size) :]]
+    if "max" in a.name:
+        return recorder.emit("adaptive_max_pool", a.self, size=size), None
+    return recorder.emit("adaptive_avg_pool", a.self, size=size)
+
+
+def _interpolate(mode: str) -> Converter:
+    def call(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
+        value = a.self if a.self is not None else a.input
+        scales = getattr(a, "scale_factors", None)
+        return recorder.emit(
+            "interpolate", value, size=[int(n) for n in shown.shape[2:]], mode=mode,
+            align_corners=bool(getattr(a, "align_corners", False)), scales=list(scales) if scales else None,
+        )  # fmt: skip
+
+    return call
+
+
+def _full(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
+    fill = {"ones": 1, "ones_like": 1, "zeros": 0, "zeros_like": 0, "empty": 0, "empty_like": 0}
+    value = fill[a.name] if a.name in fill else number(a.fill_value)
+    return recorder.emit("full", shape=dimensions(shown.shape), value=value, dtype=_dtype(shown))
+
+
+def _dtype(shown: Tensor) -> str:
+    return str(shown.dtype).removeprefix("torch.")
+
+
+def _cast(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
+    return recorder.emit("cast", a.self, dtype=_dtype(shown)) if a.dtype is not None else a.self
+
+
+def _same(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
+    return a.self
+
+
+def _expand(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
+    return recorder.emit("expand", a.self, shape=dimensions(shown.shape))
+
+
+def _select(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
+    return recorder.emit("select", a.self, axis=a.dim, index=a.index)
+
+
+def _taken(op: str) -> Converter:
+    """Operations of a value, an index and perhaps a source along one axis."""
+
+    def call(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
+        source = getattr(a, "src", getattr(a, "source", None))
+        inputs = [a.self, a.index] + ([] if source is None else [source])
+        return recorder.emit(op, *inputs, axis=a.dim)
+
+    return call
+
+
+def _pad(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
+    return recorder.emit("pad", a.self, widths=list(a.pad), mode="constant", value=number(a.value))
+
+
+def _roll(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
+    if not a.dims:
+        raise UserError("roll over all samples", "roll over named axes of one sample")
+    return recorder.emit("roll", a.self, shifts=list(a.shifts), axes=list(a.dims))
+
+
+SHAPES: dict[str, Converter] = {
+    **dict.fromkeys(_SAME, _same), **dict.fromkeys(_RESHAPES, _reshape), "expand": _expand, "repeat": _repeat,
+    **dict.fromkeys(("permute", "transpose", "t"), _permute), "slice": _slice, "select": _select,
+    **dict.fromkeys(("split", "split_with_sizes", "chunk"), _split), "unbind": _unbind, "stack": _stack,
+    "cat": lambda recorder, a, shown: recorder.emit("concat", *a.tensors, axis=a.dim),
+    **dict.fromkeys(("slice_scatter", "select_scatter"), _put_slice), **dict.fromkeys(("copy", "fill"), _copy),
+    "index": _index, "constant_pad_nd": _pad, "roll": _roll,
+    "flip": lambda recorder, a, shown: recorder.emit("flip", a.self, axes=list(a.dims)),
+    **{name: _taken(name) for name in ("gather", "index_select", "scatter_add", "index_add")},
+    **{f"max_pool{n}d_with_indices": _pool("max_pool") for n in (2, 3)},
+    **{f"avg_pool{n}d": _pool("avg_pool") for n in (1, 2, 3)},
+    **{f"_adaptive_avg_pool{n}d": _adaptive for n in (2, 3)},
+    **{f"adaptive_{kind}_pool{n}d": _adaptive for kind in ("avg", "max") for n in (1, 2, 3)},
+    **{f"upsample_nearest{n}d": _interpolate("nearest") for n in (1, 2, 3)},
+    **{f"upsample_{name}": _interpolate("linear") for name in ("linear1d", "bilinear2d", "trilinear3d")},
+    **dict.fromkeys(("full", "full_like", "ones", "zeros", "ones_like", "zeros_like", "empty", "empty_like"), _full),
+    **dict.fromkeys(("_to_copy", "to"), _cast),
+}  # fmt: skip

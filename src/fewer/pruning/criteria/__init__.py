@@ -1,0 +1,1 @@
+"""Criteria: a score for every weight, larger is kept."""

@@ -1,0 +1,1 @@
+"""What a mask leaves of the paths from inputs to outputs."""

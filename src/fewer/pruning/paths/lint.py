@@ -1,0 +1,171 @@
+"""What a mask does to a network: paths from each input to each output, dead units, weights left per layer.
+
+A mask can be perfectly legal and the network useless: a critic whose action inputs are all pruned learns a value of the
+state alone, trains without complaint and never improves a policy. So it is counted after every pruning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fewer.core.engines.nets import NetworkSet, frozen, recorded
+from fewer.core.errors import UserError
+from fewer.core.mask import Mask, prunable
+from fewer.core.task import Noise, Task
+from fewer.pruning.paths.skeleton import Linearised, skeleton
+
+__all__ = ["NetworkReport", "calls_of", "examine", "on_paths", "refuse_useless"]
+
+
+@dataclass(frozen=True)
+class NetworkReport:
+    """One network under its mask; `paths` and `lost` have one entry for each argument, shaped like the output."""
+
+    network: str
+    kept: dict[str, tuple[int, int]]  # parameter: kept, all
+    paths: list[Tensor]  # how many lead from the argument to each output
+    lost: list[Tensor]  # bool: outputs that the argument reaches in the unpruned network, and no more
+    reached: list[Tensor]  # bool: outputs that it still reaches
+    dead_units: dict[str, tuple[int, int]] = field(default_factory=dict)  # layer: dead, all
+
+    def faults(self, spare: bool = False) -> list[str]:
+        """What is broken, as nouns; empty if the network can do its job. `spare`: it can without some outputs."""
+        found = [
+            f"none of the {n} weights of {self.network}.{name}" for name, (k, n) in self.kept.items() if k == 0 < n
+        ]
+        for index, (lost, reached) in enumerate(zip(self.lost, self.reached)):
+            if bool(lost.any()) and not bool(reached.any()):
+                found.append(f"no path from input {index} of {self.network} to any output")
+        if self.lost and not found and not spare:
+            cut = torch.stack(self.lost).any(0) & ~torch.stack(self.reached).any(0)
+            if bool(cut.any()):
+                found.append(f"{int(cut.sum())} of {cut.numel()} outputs of {self.network} that no input reaches")
+        return found
+
+
+def calls_of(task: Task[Any], modules: Mapping[str, nn.Module], batch: Any, noise: Noise) -> dict[str, tuple[Any, ...]]:
+    """The arguments each network is first called with in the task's losses, cut to one sample."""
+    nets, calls = recorded(frozen(NetworkSet(modules), training=False))
+    with torch.no_grad():
+        for objective in task.objectives():
+            objective.loss(nets, batch, noise)
+    return {name: tuple(a[:1] if torch.is_tensor(a) else a for a in arguments) for name, arguments in calls.items()}
+
+
+def examine(modules: Mapping[str, nn.Module], mask: Mask, calls: Mapping[str, tuple[Any, ...]]) -> list[NetworkReport]:
+    """A report on every network that the mask speaks of and that was called."""
+    return [_examine(name, modules[name], mask[name], calls[name]) for name in mask if name in calls]
+
+
+def _examine(name: str, module: nn.Module, mask: Mapping[str, Tensor], arguments: tuple[Any, ...]) -> NetworkReport:
+    ones = {key: m.to(torch.float64) for key, m in mask.items()}
+    drawn = _drawn(mask)
+    counted = _Probe(skeleton(module, ones), arguments, torch.ones_like)
+    probe = _Probe(skeleton(module, {key: ones[key] * drawn[key] for key in ones}), arguments, _general)
+    whole = _Probe(skeleton(module, drawn), arguments, _general)
+    reached = [paths != 0 for paths in probe.answers()]
+    lost = [(before != 0) & ~after for before, after in zip(whole.answers(), reached)]
+    kept = {key: (int(m.sum()), m.numel()) for key, m in mask.items()}
+    return NetworkReport(name, kept, [p.abs() for p in counted.answers()], lost, reached, _dead_units(probe))
+
+
+def on_paths(module: nn.Module, mask: Mapping[str, Tensor], arguments: tuple[Any, ...]) -> dict[str, Tensor]:
+    """The weights, kept or not, whose input an argument reaches and whose output reaches an output."""
+    drawn = _drawn(mask)
+    probe = _Probe(skeleton(module, {key: m * drawn[key] for key, m in mask.items()}), arguments, _general)
+    with torch.enable_grad():
+        total = _weighed(probe.run(probe.groups) - probe.run(()))  # what a constant adds is no path
+    parameters = [probe.bare.get_parameter(key) for key in mask]
+    slopes = torch.autograd.grad(total, parameters, materialize_grads=True)
+    return {key: slope != 0 for key, slope in zip(mask, slopes)}
+
+
+def _drawn(mask: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Numbers in general position, so that paths of opposite sign (a centring by hand) do not cancel."""
+    lot = torch.Generator().manual_seed(0)
+    return {key: torch.rand(m.shape, generator=lot, dtype=torch.float64).to(m.device) + 0.5 for key, m in mask.items()}
+
+
+def _general(like: Tensor) -> Tensor:
+    lot = torch.Generator().manual_seed(1)
+    return (torch.rand(like.shape, generator=lot, dtype=torch.float64) + 0.5).to(like.device)
+
+
+class _Probe:
+    """A skeleton to be run with some of its arguments on and the others zero."""
+
+    def __init__(self, bare: nn.Module, arguments: tuple[Any, ...], fill: Callable[[Tensor], Tensor]) -> None:
+        self.bare, self.arguments, self.fill = bare, arguments, fill
+        self.groups = [i for i, a in enumerate(arguments) if torch.is_tensor(a) and a.is_floating_point()]
+
+    def run(self, active: Collection[int]) -> Tensor:
+        """The first sample's output."""
+        inputs = [
+            (self.fill(a) if i in active else torch.zeros_like(a)).to(torch.float64) if i in self.groups else a
+            for i, a in enumerate(self.arguments)
+        ]
+        with Linearised():
+            return self.bare(*inputs)  # type: ignore[no-any-return]
+
+    @torch.no_grad()
+    def answers(self) -> list[Tensor]:
+        """For each argument, what it alone adds to each output; a normaliser's shift is not a path."""
+        nothing = self.run(())
+        return [(self.run((index,)) - nothing)[0] for index in self.groups]
+
+
+def _dead_units(probe: _Probe) -> dict[str, tuple[int, int]]:
+    """Units that no input reaches or that reach no output, per layer with prunable weights."""
+    bare = probe.bare
+    layers = {name.rpartition(".")[0] for name in prunable(bare)}
+    seen: dict[str, list[Tensor]] = {}
+    hooks = [
+        part.register_forward_hook(lambda _m, _a, out, name=name: seen.setdefault(name, []).append(out))
+        for name, part in bare.named_modules()
+        if name in layers and isinstance(part, nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d)
+    ]
+    with torch.no_grad():
+        probe.run(())
+    baseline = {name: outputs[0] for name, outputs in seen.items()}
+    seen.clear()
+    with torch.enable_grad():
+        total = _weighed(probe.run(probe.groups))
+    for hook in hooks:
+        hook.remove()
+    found = {}
+    names = [name for name in seen if seen[name][0].requires_grad]
+    back = torch.autograd.grad(total, [seen[name][0] for name in names], materialize_grads=True) if names else ()
+    for name, gradient in zip(names, back):
+        part = bare.get_submodule(name)
+        axis = -1 if isinstance(part, nn.Linear) else 1
+        reached = _any_but(seen[name][0].detach() != baseline[name], axis)
+        useful = _any_but(gradient != 0, axis)
+        found[name] = (int((~(reached & useful)).sum()), reached.numel())
+    return found
+
+
+def _weighed(outputs: Tensor) -> Tensor:
+    """A sum in general position, for the same reason."""
+    return (outputs * _general(outputs)).sum()
+
+
+def _any_but(flags: Tensor, axis: int) -> Tensor:
+    return flags.movedim(axis, 0).reshape(flags.shape[axis], -1).any(1)
+
+
+def refuse_useless(reports: list[NetworkReport], spare: Collection[str] = ()) -> None:
+    """An error that names what is broken and the cure; silence if all is well. `spare` names networks with outputs
+    that may be lost.
+    """
+    faults = [fault for report in reports for fault in report.faults(report.network in spare)]
+    if faults:
+        raise UserError(
+            f"a mask that leaves {faults[0]}" + (f" (and {len(faults) - 1} more faults)" if faults[1:] else ""),
+            "a network in which every input reaches an output",
+            "lower the sparsity, normalise the inputs, or set a quota (layer_quota, input_quota)",
+        )

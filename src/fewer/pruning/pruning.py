@@ -1,0 +1,187 @@
+"""Pruning a state: score every network, then mask them all, then look at what is left."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fewer.core.abilities import Spare
+from fewer.core.data import convert, place_constants_
+from fewer.core.engines.base import Engine
+from fewer.core.errors import UserError
+from fewer.core.mask import Mask, density, kept, total
+from fewer.core.seed import Stream, name_key, shuffled
+from fewer.core.settings import nearest
+from fewer.core.task import Task
+from fewer.pruning.criteria.grasp import grasp
+from fewer.pruning.criteria.lamp import lamp
+from fewer.pruning.criteria.magnitude import magnitude
+from fewer.pruning.criteria.random import random
+from fewer.pruning.criteria.scoring import Criterion, weights_of
+from fewer.pruning.criteria.snip import snip
+from fewer.pruning.criteria.synflow import synflow
+from fewer.pruning.follow import followed
+from fewer.pruning.keep import SCOPES, keep
+from fewer.pruning.paths import lint
+from fewer.pruning.paths.connected import connected
+from fewer.pruning.quota import reserve
+
+__all__ = ["CRITERIA", "Pruning", "mask_for", "prune_", "samples"]
+
+CRITERIA: dict[str, Criterion] = {
+    "magnitude": magnitude,
+    "lamp": lamp,
+    "snip": snip,
+    "grasp": grasp,
+    "synflow": synflow,
+    "random": random,
+}
+_WHEN = ("start", "gradual", "set", "rigl", "rounds")
+_BLIND = ("magnitude", "lamp", "synflow", "random")  # score without data: a sample only tells the shapes
+
+
+def _setting(default: Any, help: str, unit: str = "") -> Any:
+    return field(default=default, metadata={"help": help, "unit": unit})
+
+
+@dataclass(frozen=True)
+class Pruning:
+    """What to remove, by which measure, and when."""
+
+    method: str = _setting("snip", "magnitude, lamp, snip, grasp, synflow or random")
+    sparsity: float = _setting(0.9, "removed at the end", "share of the prunable weights")
+    scope: str = _setting("network", "what is ranked together: global, network, layer (equal densities) or erk")
+    when: str = _setting("start", "start (once), gradual, set or rigl (drop and grow) or rounds (lottery tickets)")
+    rate: float = _setting(0.3, "rounds: pruned after each training", "share of the survivors")
+    begin: float = _setting(0.2, "gradual: first pruning", "share of the steps")
+    end: float = _setting(0.6, "gradual, set, rigl: last change of the mask", "share of the steps")
+    every: int = _setting(0, "gradual, set, rigl: steps between changes; 0: a hundredth of the run", "steps")
+    swap: float = _setting(0.3, "set, rigl: swapped at the first change, falling by a cosine", "share of kept")
+    batches: int = _setting(0, "batches to score on; 0: one for snip, two for grasp")
+    samples: int = _setting(100, "samples in each of them; magnitude, lamp, synflow and random need none")
+    iterations: int = _setting(0, "prune in so many rounds of scoring; 0: 100 for synflow, else 1")
+    layer_quota: float = _setting(0.0, "every layer keeps at least this much", "share of its weights")
+    input_quota: int = _setting(0, "every input group keeps at least so many first-layer weights", "weights")
+    connected: bool = _setting(False, "start, gradual: weights on no path from input to output make room for others")
+
+    partial: bool = _setting(False, "prune although matrices that pruning cannot touch hold over 5 % of all weights")
+
+    def described(self) -> dict[str, Any]:
+        """As files hold it; `partial` where it is set alone, so that runs and points from before it are found again."""
+        return {name: value for name, value in asdict(self).items() if name != "partial" or value}
+
+    def __post_init__(self) -> None:
+        if self.method not in CRITERIA:
+            raise UserError(f"pruning method {self.method!r}", "a criterion", nearest(self.method, list(CRITERIA)))
+        if not 0 <= self.sparsity < 1:
+            raise UserError(
+                f"sparsity {self.sparsity}", "at least 0 and below 1", "0.95 removes 95 % of the prunable ones"
+            )
+        if self.scope not in SCOPES:
+            raise UserError(f"scope {self.scope!r}", f"one of {', '.join(SCOPES)}")
+        if self.when not in _WHEN:
+            raise UserError(f"when {self.when!r}", f"one of {', '.join(_WHEN)}")
+        if not 0 <= self.begin <= self.end <= 1:
+            raise UserError(f"pruning from {self.begin} to {self.end}", "shares with 0 <= begin <= end <= 1")
+        if not 0 <= self.layer_quota <= 1 - self.sparsity + 1e-9:
+            raise UserError(f"layer_quota {self.layer_quota}", f"at most the density kept, {1 - self.sparsity:.3g}")
+        if not 0 < self.rate < 1:
+            raise UserError(f"rate {self.rate}", "a share between 0 and 1")
+        if self.when == "rounds" and self.method != "magnitude":
+            raise UserError(f"{self.method} in rounds", "magnitude", "lottery tickets are found by magnitude")
+        if self.connected and self.when not in ("start", "gradual"):
+            raise UserError(
+                f"connected with when={self.when}", "start or gradual", "others choose weights by themselves"
+            )
+        if not 0 <= self.swap <= 1:
+            raise UserError(f"swap {self.swap}", "a share from 0 to 1")
+        for name, least in (("batches", 0), ("iterations", 0), ("input_quota", 0), ("every", 0), ("samples", 1)):
+            if getattr(self, name) < least:
+                raise UserError(f"{name} {getattr(self, name)}", f"{least} or more", "see `fewer tasks pruning`")
+
+
+def samples(task: Task[Any], seed: int, *, count: int, of: int, like: Tensor) -> list[Any]:
+    """`of` batches of `count` training samples, in an order of their own that training does not see."""
+    data = task.data("train")
+    if len(data) < count:
+        raise UserError(f"{len(data)} training samples", f"at least the {count} that scoring takes", "lower `samples`")
+    order = shuffled(torch.tensor(seed ^ (name_key("prune") >> 8)), torch.arange(count * of), len(data))
+    return [convert(data.take(index), like.device, like.dtype) for index in order.split(count)]
+
+
+def mask_for(
+    task: Task[Any], modules: Mapping[str, nn.Module], pruning: Pruning, *, seed: int, before: Mask | None = None
+) -> dict[str, dict[str, Tensor]]:
+    """The mask over every network the task trains; `before` bounds it: what is pruned stays pruned."""
+    like = next(p for module in modules.values() for p in module.parameters())
+    place_constants_(task, like.device, like.dtype)
+    of = max(pruning.batches or 1, 2 if pruning.method == "grasp" else 1)
+    # two, as a normaliser in training mode needs more than one value
+    count = min(pruning.samples, 2, len(task.data("train"))) if pruning.method in _BLIND else pruning.samples
+    batches = samples(task, seed, count=count, of=of, like=like)
+    noise = Stream(torch.tensor(seed, device=like.device), torch.tensor(-1, device=like.device), like.dtype)
+    rounds = pruning.iterations or (100 if pruning.method == "synflow" else 1)
+    calls = lint.calls_of(task, modules, batches[0], noise)
+    mask: dict[str, dict[str, Tensor]] = {net: dict(found) for net, found in (before or {}).items()}
+    begin = _density_left(mask, pruning.sparsity, fewer=pruning.connected)
+    for turn in range(1, rounds + 1):
+        # a geometric way from what is left to the goal; the last turn is the goal itself, to the bit
+        share = begin * ((1 - pruning.sparsity) / begin) ** (turn / rounds)
+        sparsity = pruning.sparsity if turn == rounds else max(0.0, 1 - share)
+        shadow = _masked_copies(modules, mask)
+        scores = CRITERIA[pruning.method](task, shadow, batches, noise)
+        found = keep(scores, sparsity, pruning.scope, within=mask)
+        if pruning.layer_quota or pruning.input_quota:
+            reserved = reserve(scores, found, shadow, calls, pruning, within=mask)
+            found = keep(scores, sparsity, pruning.scope, reserved=reserved, within=mask)
+        if pruning.connected:
+            found = connected(scores, found, shadow, calls, pruning, within=mask)
+        mask = dict(found)
+    mask = followed(task, mask)
+    own = {net: found for net, found in mask.items() if net not in task.copies()}  # a copy has the same paths
+    lint.refuse_useless(lint.examine(modules, own, calls), task.spare() if isinstance(task, Spare) else ())
+    return mask
+
+
+def _density_left(mask: Mask, sparsity: float, *, fewer: bool) -> float:
+    """What an earlier pruning left; what it removed cannot be kept now. `fewer`: that may be less than the goal."""
+    layers = sum(len(by_parameter) for by_parameter in mask.values())
+    if layers == 0:
+        return 1.0
+    if not fewer and kept(mask) + layers < (1 - sparsity) * total(mask):
+        raise UserError(
+            f"sparsity {sparsity:g} where {1 - density(mask):.4g} is pruned already", "at least that",
+            "what is pruned stays pruned: raise the sparsity, or leave --prune out",
+        )  # fmt: skip
+    return max(density(mask), 1 - sparsity)
+
+
+def _masked_copies(modules: Mapping[str, nn.Module], mask: Mask | None) -> dict[str, nn.Module]:
+    shadow = {name: copy.deepcopy(module) for name, module in modules.items()}
+    with torch.no_grad():
+        for name, by_parameter in (mask or {}).items():
+            for key, kept in by_parameter.items():
+                shadow[name].get_parameter(key).mul_(kept)
+    return shadow
+
+
+def prune_(engine: Engine, pruning: Pruning, replica: int = 0) -> None:
+    """Mask one replica of an engine's state, once, from the weights it has now."""
+    state = engine.state
+    before = state.mask_of(replica) or None
+    mask = mask_for(engine.task, state.modules_of(replica), pruning, seed=state.seeds[replica], before=before)
+    state.mask_(replica, mask)
+
+
+def layer_keeps(modules: Mapping[str, nn.Module], mask: Mask) -> dict[str, tuple[int, int]]:
+    """Kept and all weights of each layer, named network.parameter."""
+    return {
+        f"{net}.{key}": (int(mask[net][key].sum()) if net in mask and key in mask[net] else w.numel(), w.numel())
+        for net, module in modules.items()
+        for key, w in weights_of(module).items()
+    }

@@ -1,0 +1,1 @@
+"""When weights go: gradually, dropped and grown, or in lottery rounds."""

@@ -1,0 +1,1 @@
+"""One training, from words to a finished folder."""

@@ -1,0 +1,315 @@
+"""One training from a description to a finished run folder: what the command line, studies and sweeps all start.
+
+This is the first module above the methods: it combines a task, hardening, pruning and an engine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fewer.core.engines.base import Engine, Training
+from fewer.core.engines.cohort import Cohort
+from fewer.core.engines.evaluate import evaluate, evaluate_cohort, predictor
+from fewer.core.engines.loop import Event, Loop, diverged_, fit, not_finite, save_results
+from fewer.core.engines.optimizer import Optimizer
+from fewer.core.engines.plain import Plain
+from fewer.core.engines.state import check_finite, fill_, fresh_modules, tensors_of
+from fewer.core.errors import UserError
+from fewer.core.files import checkpoint
+from fewer.core.files.best_checkpoint import FILE
+from fewer.core.files.fingerprints import check_unchanged, named_files
+from fewer.core.files.run_folder import Folder
+from fewer.core.machine.versions import versions
+from fewer.core.registry import make
+from fewer.core.task import Task
+from fewer.pruning.pruning import Pruning, prune_
+from fewer.pruning.reach import refuse_partial
+from fewer.pruning.schedules.gradual import events_for
+from fewer.run.lottery import run_rounds
+from fewer.sparse.engine import sparse_engine, worthwhile
+
+__all__ = ["ENGINES", "Job", "Trained", "load"]
+
+ENGINES = ("auto", "plain", "cohort", "sparse")
+_WROTE = "what `fewer train` wrote"
+_KINDS = {
+    "task": str, "settings": list, "training": dict, "prune": dict | None, "harden": str | None, "engine": str,
+    "seeds": list, "start_from": str | None,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything that decides the result. Two equal jobs on one machine give the same bits."""
+
+    task: str
+    settings: tuple[str, ...] = ()  # key=value words
+    training: Training = field(default_factory=Training)
+    prune: Pruning | None = None
+    harden: str | None = None
+    engine: str = "auto"
+    seeds: tuple[int, ...] = (0,)
+    start_from: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.start_from is not None and self.prune is not None and self.prune.when == "rounds":
+            raise UserError("rounds from a trained run", "rounds from the first weights", "leave --from out")
+        if self.engine not in ENGINES:
+            raise UserError(f"engine {self.engine!r}", f"one of {', '.join(ENGINES)}")
+        if (
+            not self.seeds
+            or len(set(self.seeds)) < len(self.seeds)
+            or not 0 <= min(self.seeds) <= max(self.seeds) < 2**62
+        ):
+            raise UserError(f"seeds {self.seeds}", "different whole numbers from 0 to below 2^62", "--seeds 0-4")
+        if self.training.choose_every and self.prune is not None and self.prune.when != "start":
+            raise UserError(
+                f"weights chosen by validation while {self.prune.when} pruning changes the mask", "when=start",
+                "leave --choose-every out",
+            )  # fmt: skip
+        if self.training.compile and self._chosen() != "plain":
+            raise UserError(f"compile with the {self._chosen()} engine", "one replica", "--engine plain")
+        if self.training.precision == "bfloat16" and self._chosen() != "plain":
+            raise UserError(f"bfloat16 with the {self._chosen()} engine", "float32 or float64", "or --engine plain")
+
+    def config(self) -> dict[str, Any]:
+        """As JSON holds it, with what the bits depend on beside the settings."""
+        prune = None if self.prune is None else self.prune.described()
+        return {**dataclasses.asdict(self), "prune": prune, "threads": torch.get_num_threads()}
+
+    def made_with(self) -> dict[str, Any]:
+        """Versions, and what is now in the files that the settings name."""
+        return {**versions(), "files": named_files(self.settings)}
+
+    def make_task(self) -> Task[Any]:
+        """The task, hardened if so asked."""
+        task = make(self.task, self.settings)
+        if self.harden:
+            from fewer.attack.hardening.harden import harden
+
+            task = harden(task, self.harden, total=self.training.steps)
+        return task
+
+    def run(self, out: str | Path, *, loop: Loop | None = None) -> list[dict[str, float]]:
+        """Train into `out` (or go on there, or just read the result if it is finished); figures of each seed."""
+        folder = Folder(out)
+        with folder.locked():
+            if not (fresh := folder.claim(self.config(), self.made_with())):
+                check_unchanged(folder.versions().get("files", {}), self.settings, cure="choose another --out")
+            if folder.finished:
+                _tidy(folder)  # a kill may have come just before this
+                return folder.figures()
+            try:
+                return self._into(folder, loop)
+            except UserError:
+                if fresh:
+                    folder.abandon()
+                raise
+
+    def _into(self, folder: Folder, loop: Loop | None) -> list[dict[str, float]]:
+        in_rounds = self.prune is not None and self.prune.when == "rounds"
+        if len(self.seeds) == 1:
+            return [run_rounds(self, folder) if in_rounds else self._single(folder, loop)]
+        if self._chosen() == "cohort" and not in_rounds:
+            return self._cohort(folder, loop)
+        figures = [
+            figure
+            for seed in self.seeds
+            for figure in dataclasses.replace(self, seeds=(seed,)).run(folder.path / f"seed-{seed}", loop=loop)
+        ]
+        folder.write_json("metrics.json", {"replicas": figures})
+        return figures
+
+    def _chosen(self) -> str:
+        if self.engine != "auto":
+            return self.engine
+        return "cohort" if len(self.seeds) > 1 else "plain"
+
+    def plain(self) -> type[Plain]:
+        """The engine of one replica."""
+        return Plain
+
+    def build(self) -> Engine:
+        """The engine before its first step, pruned if pruning comes first."""
+        task = self.make_task()
+        self.check(task)
+        modules = None if self.start_from is None else [self._loaded(task, seed) for seed in self.seeds]
+        engine: Engine
+        if self._chosen() == "cohort":
+            engine = Cohort(task, self.training, self.seeds, modules=modules)
+        else:
+            one = None if modules is None else modules[0]
+            engine = self.plain()(task, self.training, self.seeds[0], modules=one)
+        if self.start_from is not None:
+            for replica, seed in enumerate(self.seeds):
+                engine.state.mask_(replica, _read_mask(_run_of(self.start_from, seed, len(self.seeds))))
+        return engine
+
+    def check(self, task: Task[Any]) -> None:
+        """Refuse an optimiser that nothing would descend with, and a sparsity that would be one of a part alone."""
+        if self.prune is not None:
+            refuse_partial(task, fresh_modules(task, self.seeds[0]), self.prune)
+        asked, own = self.training.optimizer, [objective.optimizer for objective in task.objectives()]
+        if used := own[0] if None not in own and asked not in (*own, Optimizer()) else None:
+            raise UserError(
+                f"optimizer {asked.kind} with lr {asked.lr:g}",
+                f"none: {self.task} descends with its own, {used.kind} with lr {used.lr:g}",
+                "leave --optimizer out",
+            )
+
+    def prepare_(self, engine: Engine) -> None:
+        """Prune before the first step where that is when pruning happens."""
+        if self.prune is not None and self.prune.when != "gradual":
+            for replica in range(len(self.seeds)):
+                prune_(engine, self.prune, replica)
+
+    def events(self) -> list[Event]:
+        """What happens during training."""
+        return list(events_for([self.prune] * len(self.seeds), self.training.steps)) if self.prune else []
+
+    def _loaded(self, task: Task[Any], seed: int) -> Mapping[str, nn.Module]:
+        """This task's networks with another run's weights."""
+        others = load(_run_of(str(self.start_from), seed, len(self.seeds))).modules
+        modules = fresh_modules(task, seed)
+        for name, module in modules.items():
+            fill_(module, tensors_of(others[name]) if name in others else {})
+        return modules
+
+    def _train(self, engine: Engine, folder: Folder, loop: Loop | None) -> Engine:
+        if not checkpoint.restore_(engine, folder):
+            self.prepare_(engine)
+        # decided by the mask that training starts with; a gradual one is another when a killed run goes on
+        steady = self.prune is None or self.prune.when != "gradual"
+        if self.engine == "sparse" or (self.engine == "auto" and steady and worthwhile(engine)):
+            engine = sparse_engine(engine)
+        engine.begin_()
+        fit(engine, folder, events=self.events(), loop=loop)
+        return engine
+
+    def _single(self, folder: Folder, loop: Loop | None) -> dict[str, float]:
+        engine = self._train(self.build(), folder, loop)
+        save_results(engine, 0, folder)
+        figures = evaluate(engine.task, predictor(engine.task, engine.state.modules_of(0), self.seeds[0]))
+        if engine.chosen:
+            figures["chosen_step"] = engine.chosen[0]
+        folder.write_json("metrics.json", figures)
+        _tidy(folder)
+        return figures
+
+    def _cohort(self, folder: Folder, loop: Loop | None) -> list[dict[str, float]]:
+        engine = self._train(self.build(), folder, loop)
+        lost = diverged_(engine)
+        figures = evaluate_cohort(engine.task, engine.state)
+        for found, step in zip(figures, engine.chosen):
+            found["chosen_step"] = step
+        config = {**self.config(), "cohort": list(self.seeds), "versions": folder.versions()}
+        for replica, seed in enumerate(self.seeds):
+            if replica in lost:
+                continue
+            part = Folder(folder.path / f"seed-{seed}")
+            part.prepare()
+            part.write_json("config.json", {**config, "seeds": [seed]})
+            save_results(engine, replica, part)
+            part.write_json("metrics.json", figures[replica])
+        if lost:
+            apart = ", ".join(str(self.seeds[replica]) for replica in lost)
+            raise not_finite(engine.count, f" (seed {apart}; the others are finished in {folder.path}/seed-*)")
+        folder.write_json("metrics.json", {"replicas": figures})
+        _tidy(folder)
+        return figures
+
+
+def _tidy(folder: Folder) -> None:
+    """Remove what only an unfinished run needs."""
+    checkpoint.forget(folder)
+    folder.remove(FILE)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A finished run, ready to predict."""
+
+    path: Path
+    job: Job
+    task: Task[Any]
+    modules: dict[str, nn.Module]
+    mask: dict[str, dict[str, Tensor]]
+    figures: dict[str, float]
+
+    def _repr_html_(self) -> str:
+        from fewer.run.notebook import run_shown
+
+        return run_shown(self)
+
+
+def load(path: str | Path, changes: Sequence[str] = ()) -> Trained:
+    """A finished single run from its folder; nothing is unpickled.
+
+    `changes` are settings of the task that are no longer as they were, such as `data=DIR` after the data moved.
+    """
+    folder = Folder(path)
+    job = job_from(folder.read_json("config.json"))
+    if not folder.finished:
+        raise UserError(f"{path} is not finished", "a finished run", "run the same `fewer train` again to go on")
+    if len(job.seeds) > 1:
+        raise UserError(f"{path} holds {len(job.seeds)} replicas", "one run", f"name one of {path}/seed-*")
+    check_unchanged(folder.versions().get("files", {}), job.settings, changes)
+    task = make(job.task, (*job.settings, *changes))
+    modules = fresh_modules(task, job.seeds[0])
+    tensors = folder.read_tensors("weights.safetensors")
+    for name, module in modules.items():
+        prefix = f"{name}/"
+        fill_(module, {key.removeprefix(prefix): t for key, t in tensors.items() if key.startswith(prefix)})
+        module.train(False)
+    check_finite(modules, str(path))
+    return Trained(folder.path, job, task, modules, _read_mask(path), folder.figures()[0])
+
+
+def job_from(config: Mapping[str, Any]) -> Job:
+    """The job a config.json describes."""
+    try:
+        for name, kind in _KINDS.items():
+            if not isinstance(config[name], kind):
+                raise UserError(f"a config.json whose {name} is {config[name]!r}", _WROTE, "train anew")
+        if not all(isinstance(word, str) for word in config["settings"]):
+            raise UserError(f"a config.json whose settings are {config['settings']}", _WROTE, "train anew")
+        training = dict(config["training"])
+        described = dict(training.pop("optimizer"))
+        described["betas"] = tuple(described["betas"])
+        training["device"] = "cpu"  # where it was trained does not matter for reading it
+        return Job(
+            task=config["task"],
+            settings=tuple(config["settings"]),
+            training=Training(**training, optimizer=Optimizer(**described)),
+            prune=Pruning(**config["prune"]) if config["prune"] else None,
+            harden=config["harden"],
+            engine=config["engine"],
+            seeds=tuple(config["seeds"]),
+            start_from=config["start_from"],
+        )
+    except UserError:
+        raise
+    except KeyError as error:
+        raise UserError(f"a config.json without {error}", _WROTE, "train anew") from None
+    except (AttributeError, TypeError, ValueError) as error:
+        raise UserError(f"a config.json that describes no run ({error})", _WROTE, "train anew") from None
+
+
+def _read_mask(path: str | Path) -> dict[str, dict[str, Tensor]]:
+    mask: dict[str, dict[str, Tensor]] = {}
+    for key, tensor in Folder(path).read_tensors("mask.safetensors").items():
+        network, _, parameter = key.partition("/")
+        mask.setdefault(network, {})[parameter] = tensor
+    return mask
+
+
+def _run_of(path: str, seed: int, count: int) -> Path:
+    part = Path(path) / f"seed-{seed}"
+    return part if count > 1 and part.exists() else Path(path)

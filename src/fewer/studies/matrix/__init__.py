@@ -1,0 +1,1 @@
+"""Every way of pruning on every task."""

@@ -1,0 +1,1 @@
+"""Where units run: inline, in processes, on Ray."""

@@ -1,0 +1,255 @@
+"""Cell-free networks, served: a phone's few measurements in, the access points that should serve it out.
+
+The page also asks what a phone at some place would measure and what the ideal choice is; that needs the simulator,
+and so scipy, but neither torch nor the training data.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+
+from fewer.core.errors import UserError
+from fewer.core.settings import from_text
+from fewer.packs.file.tensors import Array
+from fewer.serve.fields import RequestField
+from fewer.serve.limits import Gate, Refusal
+from fewer.serve.models import Model
+from fewer.serve.service import Row, Schema, Service, object_schema
+from fewer.systems.cellfree.task.settings import Settings
+
+__all__ = ["CellFreeService"]
+
+_PIXELS = 96  # of the map's background, a side
+_LOUDEST = 10_000  # dB
+
+
+class Place(BaseModel):
+    """Where a phone is."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    x_m: float = Field(ge=0, le=1e7, allow_inf_nan=False)
+    y_m: float = Field(ge=0, le=1e7, allow_inf_nan=False)
+    model: str | None = None
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What every request of a model looks up, as plain numbers: numpy is slow one number at a time."""
+
+    count: int  # access points
+    measured: int
+    candidates: list[list[int]] | None  # by master
+    shares: str  # how a row of probabilities is written
+
+    @classmethod
+    def of(cls, model: Model, world: Any) -> _Facts:
+        known = None if isinstance(world, str) else world.clusters.candidates.tolist()
+        slots = len(model.predict(model.blank(1))[0])
+        count = _count(model) if known is None else len(known)
+        return cls(count, model.inputs[1].shape[0], known, ",".join(["%.6f"] * slots))
+
+
+class CellFreeService(Service):
+    """`{"master": 17, "rsrp_db": [-81.2, -88.0, null]}`: the master first, null for what was not reported."""
+
+    title = "Which access points should serve this phone?"
+    page = "cellfree.html"
+    reads_rows = True
+
+    def __init__(self, task: str, models: Sequence[Model]) -> None:
+        super().__init__(task, models)
+        self.worlds = {model.name: _world(model) for model in models}
+        self._facts = {model.name: _Facts.of(model, self.worlds[model.name]) for model in models}
+
+    def fields(self, model: Model) -> tuple[RequestField, ...]:
+        return (
+            RequestField("master", (), "int64"),
+            RequestField("rsrp_db", model.inputs[1].shape, "float32", gaps=True),
+        )
+
+    def inputs(self, model: Model, given: Mapping[str, Array]) -> list[Array]:
+        return self._phones(model, given["master"], given["rsrp_db"])
+
+    def row(self, model: Model, fields: Mapping[str, Any]) -> Row | None:
+        master, rsrp, facts = fields.get("master"), fields.get("rsrp_db"), self._facts[model.name]
+        if len(fields) != 2 or type(master) is not int or type(rsrp) is not list or len(rsrp) != facts.measured:
+            return None
+        if not 0 <= master < facts.count or rsrp[0] is None:
+            return None
+        values, reported = [], []
+        for value in rsrp:
+            if value is None:
+                values.append(0.0)
+                reported.append(0.0)
+            elif type(value) in (float, int) and -_LOUDEST <= value <= _LOUDEST:
+                values.append(value)
+                reported.append(1.0)
+            else:
+                return None
+        return master, values, reported
+
+    def row_answer(self, model: Model, row: Row, output: Any) -> bytes:
+        facts, total = self._facts[model.name], sum(output)
+        if facts.candidates is None or total - total != 0:  # NaN, for which JSON has no number
+            return json.dumps(self._phone(model, row[0], output)).encode()
+        candidates = facts.candidates[row[0]]
+        chosen = [str(c) for c, p in zip(candidates, output) if p >= 0.5 or c == row[0]]
+        shares = facts.shares % tuple(output)
+        return (
+            f'{{"master":{row[0]},"probabilities":[{shares}],"candidates":[{",".join(map(str, candidates))}],'
+            f'"access_points":[{",".join(chosen)}]}}'
+        ).encode()
+
+    def _phones(self, model: Model, master: Array, rsrp: Array) -> list[Array]:
+        reported = rsrp == rsrp  # NaN alone differs from itself
+        if not reported[:, 0].all():
+            raise Refusal(422, "rsrp_db without the master's signal, which comes first")
+        if not reported.all():
+            rsrp = np.where(reported, rsrp, 0.0)
+        # no radio reports beyond this, and float32 holds it
+        if rsrp.max() > _LOUDEST or rsrp.min() < -_LOUDEST:
+            raise Refusal(422, f"rsrp_db beyond {_LOUDEST:g} dB")
+        given = {"master": master, "rsrp_db": rsrp.astype(np.float32), "reported": reported.astype(np.float32)}
+        return [given[item.name] for item in model.inputs]
+
+    def check(self, model: Model, arrays: Sequence[Array]) -> None:
+        count = self._facts[model.name].count
+        if arrays[0].min() < 0 or arrays[0].max() >= count:
+            raise Refusal(422, f"a master beyond the network; expected 0 to {count - 1}")
+
+    def answer(self, model: Model, arrays: Sequence[Array], output: Array, single: bool) -> dict[str, Any]:
+        phones = [self._phone(model, int(master), row) for master, row in zip(arrays[0], output.tolist())]
+        return phones[0] if single else {"phones": phones}
+
+    def _phone(self, model: Model, master: int, probabilities: list[float]) -> dict[str, Any]:
+        """The master always serves; others from a probability of one half."""
+        known = self._facts[model.name].candidates
+        said = {"master": master, "probabilities": [round(p, 6) if math.isfinite(p) else None for p in probabilities]}
+        if known is None:
+            return said
+        candidates = known[master]
+        chosen = [c for slot, (c, p) in enumerate(zip(candidates, probabilities)) if slot == 0 or p >= 0.5]
+        return {**said, "candidates": candidates, "access_points": chosen}
+
+    def request_schema(self) -> Schema:
+        model = next(iter(self.models.values()))
+        count, measured = _count(model), model.inputs[1].shape[0]
+        master: Schema = {"type": "integer", "minimum": 0, "maximum": count - 1}
+        level: Schema = {"type": ["number", "null"], "minimum": -_LOUDEST, "maximum": _LOUDEST}
+        row: Schema = {
+            "type": "array",
+            "prefixItems": [{**level, "type": "number"}],
+            "items": level,
+            "minItems": measured,
+            "maxItems": measured,
+            "description": "signal of the master and of the access points its phones measure, in dB",
+        }
+        many = object_schema(
+            {"master": {"type": "array", "items": master, "minItems": 1}, "rsrp_db": {"type": "array", "items": row}}
+        )
+        return {"oneOf": [object_schema({"master": master, "rsrp_db": row}), many]}
+
+    def answer_schema(self) -> Schema:
+        whole: Schema = {"type": "array", "items": {"type": "integer"}}
+        shares: Schema = {"type": "array", "items": {"type": ["number", "null"]}}
+        fields = {"master": {"type": "integer"}, "probabilities": shares, "candidates": whole, "access_points": whole}
+        phone = object_schema(fields, optional=("candidates", "access_points"))
+        return {"oneOf": [phone, object_schema({"phones": {"type": "array", "items": phone}})]}
+
+    def router(self, gate: Gate) -> APIRouter:
+        router = APIRouter(prefix="/v1/cellfree", tags=["cellfree"])
+
+        @router.get("/map", summary="The area, its access points and how strong the strongest is everywhere")
+        async def area(model: Annotated[str | None, Query(max_length=200)] = None) -> dict[str, Any]:
+            async with gate.entered():
+                return await run_in_threadpool(self.map, model)
+
+        @router.post("/place", summary="What a phone at a place measures, who should serve it, and who ideally would")
+        async def place(place: Place) -> dict[str, Any]:
+            async with gate.entered():
+                return await run_in_threadpool(self.place, place)
+
+        return router
+
+    def map(self, name: str | None) -> dict[str, Any]:
+        """What the page draws before anything is clicked."""
+        model = self.model(name)
+        world = self._known(model)
+        deployment = world.deployment
+        # rows go with y
+        strength = deployment.audible(deployment.grid(_PIXELS))[1].max(axis=1).reshape(_PIXELS, _PIXELS)
+        return {
+            "model": model.name,
+            "side_m": float(deployment.side_m),
+            "corner_m": list(deployment.corner_m),
+            "threshold_db": float(world.settings.threshold_db),
+            "measured": int(world.settings.measured),
+            "candidates": int(world.settings.candidates),
+            "access_points": np.round(deployment.access_points, 2).tolist(),
+            "strength_db": np.round(strength).astype(int).tolist(),
+        }
+
+    def place(self, place: Place) -> dict[str, Any]:
+        """A phone at a place: reports, choice, truth."""
+        model = self.model(place.model)
+        world = self._known(model)
+        (west, south), side = world.deployment.corner_m, world.deployment.side_m
+        if not (0 <= place.x_m - west <= side and 0 <= place.y_m - south <= side):
+            area = f"{west:g} to {west + side:g} m and {south:g} to {south + side:g} m"
+            raise Refusal(422, f"a place at {place.x_m:g} m, {place.y_m:g} m; expected {area}")
+        where = np.array([[place.x_m, place.y_m]])
+        seed = (round(place.x_m * 1e3) + round(place.y_m * 1e3)) % 2**63  # the same place reports the same again
+        survey = world.survey_at(where, np.random.default_rng(seed))
+        arrays = self._phones(model, survey.master.astype(np.int64), np.where(survey.reported, survey.rsrp_db, np.nan))
+        master = int(survey.master[0])
+        near, gain = world.deployment.audible(where)
+        serves = gain[0].max() - gain[0] < world.settings.threshold_db
+        ideal = near[0][serves][np.argsort(-gain[0][serves], kind="stable")]
+        candidates = world.clusters.candidates[master]
+        return {
+            **self._phone(model, master, model.predict(arrays)[0].tolist()),
+            "measured": world.clusters.measured[master].tolist(),
+            "rsrp_db": [round(float(v), 1) if r else None for v, r in zip(survey.rsrp_db[0], survey.reported[0])],
+            "ideal": ideal.tolist(),
+            "below_master_db": {
+                str(int(a)): round(float(gain[0].max() - world.deployment.gain_to(where, np.array([[a]]))[0, 0]), 1)
+                for a in {*ideal.tolist(), *candidates.tolist()}
+            },
+        }
+
+    def _known(self, model: Model) -> Any:
+        world = self.worlds[model.name]
+        if isinstance(world, str):
+            raise Refusal(404, f"no map of {model.name}: {world}")
+        return world
+
+
+def _world(model: Model) -> Any:
+    """The deployment that the pack's settings describe, or a word on why there is none."""
+    try:
+        from fewer.systems.cellfree.task.survey import World
+
+        return World.make(from_text(Settings, [str(word) for word in model.pack.settings.get("settings", [])]))
+    except ModuleNotFoundError as error:
+        return f"{error.name} is not installed; pip install 'fewer[cellfree]'"
+    except UserError as error:
+        return str(error)
+
+
+def _count(model: Model) -> int:
+    """Access points of the network: rows of the table that is looked up by master."""
+    tensors = model.pack.tensors()
+    for network in model.pack.networks.values():
+        for node in network.program.nodes:
+            if node.op == "index_select" and node.inputs[1] == "master" and node.inputs[0] in tensors:
+                return int(tensors[node.inputs[0]].shape[node.attributes["axis"]])
+    return 1 << 31

@@ -1,0 +1,1 @@
+"""The cell-free paper's statistics and figures, and ours."""

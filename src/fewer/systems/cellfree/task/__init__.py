@@ -1,0 +1,1 @@
+"""What the contract asks for: phones, networks, losses."""

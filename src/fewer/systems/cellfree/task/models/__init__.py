@@ -1,0 +1,1 @@
+"""Networks that choose access points."""

@@ -1,0 +1,1 @@
+"""Every way to choose access points, and the ceiling."""

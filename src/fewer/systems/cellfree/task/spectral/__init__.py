@@ -1,0 +1,1 @@
+"""Spectral efficiency of user-centric cell-free massive MIMO."""

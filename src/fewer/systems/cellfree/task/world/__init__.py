@@ -1,0 +1,1 @@
+"""Where access points stand and how they are heard."""

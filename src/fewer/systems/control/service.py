@@ -1,0 +1,144 @@
+"""Policies, served: an observation in, an action out; and whole episodes for the page, simulated here by MuJoCo."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+
+from fewer.packs.file.tensors import Array
+from fewer.serve.fields import RequestField
+from fewer.serve.limits import Gate, Refusal
+from fewer.serve.models import Model
+from fewer.serve.service import Row, Schema, Service, object_schema
+from fewer.systems.control.task.worlds.environments import ENVIRONMENTS, environment
+
+__all__ = ["ControlService", "environment_of"]
+
+_FRAMES_A_SECOND = 25
+_CAPSULE = 3  # MuJoCo's number for it
+_FARTHEST = 1e9  # of an observation, in its own units
+
+
+class Wish(BaseModel):
+    """An episode to watch."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    model: str | None = None
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    seconds: Annotated[float, Field(gt=0, le=12, allow_inf_nan=False)] = 6.0
+
+
+class ControlService(Service):
+    """`{"observation": [...]}` in the environment's own units; the answer is the action."""
+
+    title = "Watch the policy at work"
+    page = "control.html"
+    reads_rows = True
+
+    def fields(self, model: Model) -> tuple[RequestField, ...]:
+        return (RequestField("observation", model.inputs[0].shape, model.inputs[0].dtype),)
+
+    def inputs(self, model: Model, given: Mapping[str, Array]) -> list[Array]:
+        return [given["observation"]]
+
+    def row(self, model: Model, fields: Mapping[str, Any]) -> Row | None:
+        seen = fields.get("observation")
+        if len(fields) != 1 or type(seen) is not list or len(seen) != model.inputs[0].shape[0]:
+            return None
+        good = all(type(value) in (float, int) and -_FARTHEST <= value <= _FARTHEST for value in seen)
+        return (seen,) if good else None
+
+    def row_answer(self, model: Model, row: Row, output: Any) -> bytes:
+        action = [round(value, 6) if math.isfinite(value) else None for value in output]
+        return json.dumps({"action": action}, separators=(",", ":")).encode()
+
+    def answer(self, model: Model, arrays: Sequence[Array], output: Array, single: bool) -> dict[str, Any]:
+        return {"action": np.round(output.astype(np.float64), 6)[0 if single else slice(None)]}
+
+    def answer_schema(self) -> Schema:
+        return object_schema({"action": {"type": "array", "description": "numbers, or a list of them a sample"}})
+
+    def router(self, gate: Gate) -> APIRouter:
+        router = APIRouter(prefix="/v1/control", tags=["control"])
+
+        @router.get("/worlds", summary="Which environment each policy was learned for")
+        async def worlds() -> dict[str, str]:
+            return {name: environment_of(model) for name, model in self.models.items()}
+
+        @router.post("/episode", summary="A policy's episode as the places of its limbs, and what it brought")
+        async def episode(wish: Wish) -> dict[str, Any]:
+            async with gate.entered():
+                return await run_in_threadpool(self.episode, wish)
+
+        return router
+
+    def episode(self, wish: Wish) -> dict[str, Any]:
+        """Simulate; the same seed starts the same episode for every policy."""
+        model = self.model(wish.model)
+        from fewer.systems.control.task.worlds.simulator import make, quiet
+
+        world = environment(environment_of(model))
+        if (world.observations,) != model.inputs[0].shape:
+            raise Refusal(
+                422, f"{model.name} sees {model.inputs[0].shape[0]} numbers, {world.name} shows {world.observations}"
+            )
+        simulator = make(world.gymnasium)
+        try:
+            if not hasattr(simulator.unwrapped, "data"):
+                raise Refusal(422, f"{world.name} is not simulated by MuJoCo, so there are no limbs to draw")
+            with quiet():
+                found = _filmed(model, simulator, wish)
+        finally:
+            simulator.close()
+        return {"model": model.name, "environment": world.name, **found}
+
+
+def _filmed(model: Model, simulator: Any, wish: Wish) -> dict[str, Any]:
+    inner = simulator.unwrapped
+    limbs = np.flatnonzero(inner.model.geom_type == _CAPSULE)
+    radius, half = inner.model.geom_size[limbs, 0], inner.model.geom_size[limbs, 1]
+    low, high = simulator.action_space.low, simulator.action_space.high
+    seen, _ = simulator.reset(seed=wish.seed)
+    frames: list[list[list[float]]] = []
+    total, steps, ended = 0.0, 0, False
+    for _ in range(math.ceil(wish.seconds / inner.dt)):
+        if steps * inner.dt * _FRAMES_A_SECOND >= len(frames):
+            frames.append(_limbs(inner.data, limbs, half))
+        action = model.predict([np.asarray(seen, dtype=np.float32)[None]])[0, : len(low)]
+        seen, reward, ended, cut, _ = simulator.step(np.clip(np.nan_to_num(action), low, high))
+        total, steps = total + float(reward), steps + 1
+        if ended or cut:
+            break
+    frames.append(_limbs(inner.data, limbs, half))
+    return {
+        "frames_per_second": _FRAMES_A_SECOND,
+        "radius": np.round(radius, 4).tolist(),
+        "frames": frames,
+        "return": round(total, 2),
+        "steps": steps,
+        "seconds": round(steps * inner.dt, 3),
+        "fell": bool(ended),
+    }
+
+
+def _limbs(data: Any, limbs: Array, half: Array) -> list[list[float]]:
+    """Both ends of every capsule as x, z, x, z in metres; a capsule lies along its own z axis."""
+    centre = data.geom_xpos[limbs][:, [0, 2]]
+    reach = half[:, None] * data.geom_xmat[limbs].reshape(-1, 3, 3)[:, [0, 2], 2]
+    ends: list[list[float]] = np.round(np.concatenate([centre - reach, centre + reach], axis=1), 3).tolist()
+    return ends
+
+
+def environment_of(model: Model) -> str:
+    """As the pack says, by itself or among the settings of its run; one name for what has two."""
+    settings = model.pack.settings
+    words = dict(str(word).split("=", 1) for word in settings.get("settings", []) if "=" in str(word))
+    name = str(settings.get("environment") or words.get("environment", "hopper"))
+    return ENVIRONMENTS[name].gymnasium if name in ENVIRONMENTS else name

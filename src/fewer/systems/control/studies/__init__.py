@@ -1,0 +1,1 @@
+"""The control paper's tables and figures, and ours."""

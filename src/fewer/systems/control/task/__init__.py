@@ -1,0 +1,1 @@
+"""What the contract asks for: logs, networks, losses, roll-outs."""

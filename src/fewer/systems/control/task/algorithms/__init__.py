@@ -1,0 +1,1 @@
+"""Offline algorithms, their networks, and fitted Q evaluation."""

@@ -1,0 +1,1 @@
+"""Logged experience: formats, checks, experts."""

@@ -1,0 +1,1 @@
+"""The nowcast paper's tables and figures, and ours."""

@@ -1,0 +1,91 @@
+"""Models of a nowcast study together: the shared ways to combine them, and whether any is above its best member."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fewer.core.task import Predict
+from fewer.ensemble.combine import combine
+from fewer.ensemble.groups import choices
+from fewer.systems.nowcast.studies.assembly import by_year, threshold
+from fewer.systems.nowcast.studies.judged import Judged
+from fewer.systems.nowcast.studies.members import MEMBERS, UPWIND, VOTERS
+from fewer.systems.nowcast.studies.rows import Paper, row, signed
+from fewer.systems.nowcast.studies.skill import precision_above
+from fewer.systems.nowcast.task.scores.intervals import difference
+
+__all__ = ["PAPER", "Together", "votes"]
+
+# of what the paper voted or chose, by split
+PAPER: dict[tuple[str, str], Paper] = {
+    ("majority", "heldout"): (0.300, 0.296, 0.303),
+    ("seen", "heldout"): (0.302, 0.301, 0.303),
+    ("seen", "test"): (0.291, 0.303, 0.278),
+}
+_PAPERS = "the paper's voters"
+_SOFT = ("mean", "weighted")  # of probabilities; the others combine decisions
+
+
+@dataclass(frozen=True)
+class Together:
+    """Rows, sentences and details of all groups."""
+
+    rows: list[list[Any]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+def votes(judged: Judged, names: Sequence[str]) -> Together:
+    """Of the paper's voters, of our upwind models and of all that did not train on validation windows."""
+    honest = [name for name in names if not MEMBERS[name].settings.get("train_on_all")]
+    groups = {
+        _PAPERS: [name for name in VOTERS if name in names],
+        "the upwind models": [name for name in UPWIND if name in names],
+        "all models": honest,
+    }
+    found = Together()
+    for title, group in groups.items():
+        if len(group) > 1:
+            for how in ("majority", "best", *_SOFT):
+                _combined(found, judged, group, how, title)
+            _chosen(found, judged, group, title)
+    return found
+
+
+def _combined(found: Together, judged: Judged, group: Sequence[str], how: str, title: str) -> None:
+    """One way to combine a group, beside its best member."""
+    predict = _ensemble(judged, group, how)
+    scores = judged.scored(predict, threshold(judged.task, predict) if how in _SOFT else None)
+    best = max(group, key=lambda name: judged.at_choice(name).figures()["iou"])
+    gain = difference(scores, judged.at_choice(best))
+    details = {**by_year(scores), "above_best_single": list(gain), "best_single": best}
+    line, skilled = f"{how} of {title}: IoU {signed(gain)} above {best}", None
+    if how in _SOFT:
+        skilled = judged.skill_of(predict, group[0])
+        finest = max(group, key=lambda name: judged.skill(name).figures()["average_precision"])
+        above = precision_above(skilled, judged.skill(finest))
+        details |= {**skilled.figures(), "precision_above_best_single": list(above)}
+        line += f"; average precision {signed(above)} above {finest}"
+    paper = PAPER.get((how, judged.split)) if title == _PAPERS else None
+    found.rows.append(row(f"{how} of {title} ({len(group)})", paper, scores, skilled=skilled))
+    found.notes.append(f"{line}.")
+    found.details[f"{how} of {title}"] = details
+
+
+def _ensemble(judged: Judged, group: Sequence[str], how: str) -> Predict:
+    """Members decide by the thresholds of validation where they decide."""
+    members = judged.forecast if how in _SOFT else judged.decision
+    return combine(judged.task, [members(name) for name in group], how)
+
+
+def _chosen(found: Together, judged: Judged, group: Sequence[str], title: str) -> None:
+    """Which member is best in each region, on validation and, said plainly, on the very windows that are counted."""
+    decisions = [judged.decision(name) for name in group]
+    scores = judged.scored(combine(judged.task, decisions, "best", split=judged.split))
+    seen = f"best of {title} in each region, chosen on these very windows"
+    found.rows.append(row(seen, PAPER.get(("seen", judged.split)) if title == _PAPERS else None, scores))
+    found.details[seen] = {**by_year(scores), "chosen_on_the_split_it_is_counted_on": 1.0}
+    regions = choices(judged.task, decisions, "validation")
+    found.details[f"chosen by region of {title}"] = {str(k): group[member] for k, member in regions.items()}

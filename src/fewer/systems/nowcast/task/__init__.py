@@ -1,0 +1,1 @@
+"""What the contract asks for: windows, networks, losses, scores."""

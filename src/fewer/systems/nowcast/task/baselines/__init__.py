@@ -1,0 +1,1 @@
+"""Forecasts that learn nothing or only count."""

@@ -1,0 +1,1 @@
+"""Files of satellites, radars and the competition."""

@@ -1,0 +1,1 @@
+"""Generated weather as windows, as files, and kept on disk."""

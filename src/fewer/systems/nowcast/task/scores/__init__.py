@@ -1,0 +1,1 @@
+"""How good a forecast is, and how sure the score."""

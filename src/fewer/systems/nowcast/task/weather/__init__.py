@@ -1,0 +1,1 @@
+"""What draws weather: the weather cache is void when a file here changes."""

@@ -1,0 +1,132 @@
+"""Classifiers, served: an image in, the probability of each class out; and hostile images for the page."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+
+from fewer.core.errors import UserError
+from fewer.packs.file.tensors import Array
+from fewer.packs.input_gradient import Slope, climbed
+from fewer.packs.program import Input
+from fewer.serve.fields import Deadline, RequestField
+from fewer.serve.limits import Gate, Limits, Refusal
+from fewer.serve.models import Model
+from fewer.serve.service import Schema, Service, array_schema, object_schema
+from fewer.serve.written import finite
+
+__all__ = ["VisionService"]
+
+
+class Threat(BaseModel):
+    """An image, and how far each pixel may be moved."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    pixels: list[Any]
+    budget: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+    steps: Annotated[int, Field(ge=1, le=40)] = 10
+
+
+class VisionService(Service):
+    """`{"pixels": [[...], ...]}` in [0, 1]: rows of a grey image, or channels of rows of a colour image."""
+
+    title = "Draw a digit, then attack it"
+    page = "vision.html"
+
+    def __init__(self, task: str, models: Sequence[Model]) -> None:
+        super().__init__(task, models)
+        largest = max(math.prod(model.inputs[0].shape) for model in models)
+        self.page_bytes = max(self.page_bytes, 32 * largest)  # its page sends an image, and a number has 20 digits
+        self._slopes = {model.name: _slope(model) for model in models}
+
+    def fields(self, model: Model) -> tuple[RequestField, ...]:
+        grey = _grey(model.inputs[0])
+        return (RequestField("pixels", grey.shape, grey.dtype),)
+
+    def inputs(self, model: Model, given: Mapping[str, Array]) -> list[Array]:
+        return [given["pixels"].reshape(-1, *model.inputs[0].shape)]
+
+    def check(self, model: Model, arrays: Sequence[Array]) -> None:
+        if not (np.isfinite(arrays[0]).all() and arrays[0].min() >= 0 and arrays[0].max() <= 1):
+            raise Refusal(422, "pixels outside [0, 1]")
+
+    def answer(self, model: Model, arrays: Sequence[Array], output: Array, single: bool) -> dict[str, Any]:
+        shares = np.round(np.exp(output.astype(np.float64)), 6)
+        label = output.argmax(axis=1)
+        if single:
+            return {"label": int(label[0]), "probabilities": finite(shares[0])}
+        return {"label": label, "probabilities": shares}
+
+    def fields_schema(self, fields: Sequence[RequestField]) -> Schema:
+        return object_schema({field.name: _unit(array_schema(field)) for field in fields})
+
+    def answer_schema(self) -> Schema:
+        shares: Schema = {"type": "array", "items": {"type": ["number", "null"]}}
+        one = object_schema({"label": {"type": "integer"}, "probabilities": shares})
+        labels: Schema = {"type": "array", "items": {"type": "integer"}}
+        many = object_schema({"label": labels, "probabilities": {"type": "array", "items": shares}})
+        return {"oneOf": [one, many]}
+
+    def router(self, gate: Gate) -> APIRouter:
+        router = APIRouter(prefix="/v1/vision", tags=["vision"])
+
+        @router.post("/attack", summary="What each network says of an image, and of the worst one nearby for it")
+        async def attack(threat: Threat) -> dict[str, Any]:
+            async with gate.entered():
+                return await run_in_threadpool(self.attack, threat)
+
+        return router
+
+    def attack(self, threat: Threat) -> dict[str, Any]:
+        """Every network meets its own worst image within the budget; the answer it gave at first is the target."""
+        first = next(iter(self.models.values())).inputs[0].shape
+        found: dict[str, Any] = {}
+        for name, model in self.models.items():
+            if model.inputs[0].shape == first:
+                found[name] = self._attacked(model, threat)
+            else:
+                found[name] = {"why_not": f"reads images of {list(model.inputs[0].shape)}"}
+        return {"models": found}
+
+    def _attacked(self, model: Model, threat: Threat) -> dict[str, Any]:
+        # read as a prediction's request is, so that both refuse the same
+        body = json.dumps({"pixels": threat.pixels}).encode()
+        arrays, single = self.read(model, body, packed=False, limits=Limits(), deadline=Deadline.after(math.inf))
+        if not single:
+            raise Refusal(422, "several images; expected one")
+        said = {"clean": self.answer(model, arrays, model.predict(arrays), True)}
+        slope = self._slopes[model.name]
+        if isinstance(slope, str):
+            return {**said, "why_not": slope}
+        worst = climbed(slope, arrays[0][0], budget=threat.budget, steps=threat.steps)
+        shown = np.round(worst.reshape(_grey(model.inputs[0]).shape).astype(np.float64), 3)
+        return {**said, "attacked": self.answer(model, [worst[None]], model.predict([worst[None]]), True),
+                "pixels": shown.tolist()}  # fmt: skip
+
+
+def _grey(item: Input) -> Input:
+    """A single channel needs no axis of its own."""
+    return Input(item.name, item.shape[1:], item.dtype) if item.shape[0] == 1 and len(item.shape) == 3 else item
+
+
+def _slope(model: Model) -> Slope | str:
+    try:
+        return Slope(model.pack)
+    except UserError as error:
+        return str(error)
+
+
+def _unit(schema: Schema) -> Schema:
+    """The same with every number in [0, 1]."""
+    if schema.get("type") == "number":
+        return {**schema, "minimum": 0, "maximum": 1}
+    if "oneOf" in schema:
+        return {"oneOf": [_unit(part) for part in schema["oneOf"]]}
+    return {**schema, "items": _unit(schema["items"])}

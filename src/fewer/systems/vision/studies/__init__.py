@@ -1,0 +1,1 @@
+"""The vision paper's tables and figures, and ours."""

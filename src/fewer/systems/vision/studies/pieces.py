@@ -1,0 +1,309 @@
+"""Pieces of the vision studies: one network, one recipe, several densities and seeds; trained, measured and saved.
+
+A piece leaves a folder for each replica (weights, mask, metrics) and is found again, so a study made of many pieces
+may be cut off at any moment, run on several machines and be put together on one without a GPU. A training that was cut
+off goes on where it was saved.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fewer.attack.hardening.harden import harden
+from fewer.core.engines.base import Engine, Training
+from fewer.core.engines.cohort import Cohort
+from fewer.core.engines.loop import Loop, fit, save_results
+from fewer.core.engines.optimizer import Optimizer
+from fewer.core.engines.plain import Plain
+from fewer.core.engines.state import fresh_modules
+from fewer.core.errors import UserError
+from fewer.core.files.run_folder import Folder
+from fewer.core.machine.versions import versions
+from fewer.pruning.pruning import Pruning, mask_for
+from fewer.pruning.schedules.gradual import events_for
+from fewer.studies.study import Say
+from fewer.systems.vision.studies.measure import Row, Watch, measured, signs
+from fewer.systems.vision.task.task import Settings, Vision
+
+__all__ = [
+    "DENSE",
+    "Piece",
+    "Place",
+    "cured",
+    "expect_pieces",
+    "gradual",
+    "images",
+    "label",
+    "read_modules",
+    "run_piece",
+    "where",
+]
+
+SAVE_SECONDS = 20.0
+DENSE = Pruning("magnitude", 0.0, "global", "gradual")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What one call trains. Replicas are every pruning with every seed."""
+
+    name: str
+    network: str
+    hardening: str  # as on the command line; empty: normal training
+    steps: int
+    batch: int = 256
+    optimizer: Optimizer = field(default_factory=Optimizer)
+    prunings: tuple[Pruning, ...] = (DENSE,)
+    seeds: tuple[int, ...] = (0, 1, 2)
+    together: int = 0  # replicas in one cohort on a GPU; 0: all. Wide convolutions are faster alone.
+    points: int = 0  # measurements of the first replica on the way, for curves
+    weights: bool = True  # saved at the end
+    validation: float = 0.0  # share of the training images held out
+    contrast: float = 0.0  # steepness of the sigmoid that pixels pass first
+
+    @property
+    def replicas(self) -> list[tuple[Pruning, int]]:
+        return [(pruning, seed) for pruning in self.prunings for seed in self.seeds]
+
+    def config(self) -> dict[str, Any]:
+        """What decides the numbers; not which prunings and seeds, so that more may be added later."""
+        apart = ("prunings", "seeds", "together", "weights", "points")
+        return {key: value for key, value in dataclasses.asdict(self).items() if key not in apart}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the pieces of a study are trained and kept."""
+
+    out: Path
+    source: str = "digits"  # what Vision reads; empty: nothing may be trained, only found
+    device: str = "cpu"
+    limit: int | None = None  # test images that face an attack; None: all
+    say: Say = print
+
+    def folder(self, piece: Piece, pruning: Pruning, seed: int) -> Folder:
+        return Folder(self.out / "pieces" / piece.name / f"{label(pruning)}-seed{seed}")
+
+    def unfinished(self, piece: Piece, replicas: Sequence[tuple[Pruning, int]]) -> Folder:
+        """Where the training of a cohort is saved on its way."""
+        names = " ".join(f"{label(pruning)}-seed{seed}" for pruning, seed in replicas)
+        return Folder(self.out / "unfinished" / f"{piece.name}-{hashlib.sha256(names.encode()).hexdigest()[:12]}")
+
+    def task(self, network: str, **settings: Any) -> Vision:
+        return _task(Settings(**{"network": network, "data": self.source, "validation": 0.0, **settings}))
+
+
+@functools.lru_cache(maxsize=2)
+def _task(settings: Settings) -> Vision:
+    """Reading 70,000 images takes seconds, and every cohort of a piece wants the same ones."""
+    return Vision(settings)
+
+
+def images(scale: str) -> str:
+    """What a study reads: the embedded digits when quick, the folder that FEWER_MNIST names when full."""
+    if scale == "quick":
+        return "digits"
+    folder = os.environ.get("FEWER_MNIST", "")
+    if not Path(folder, "train-images-idx3-ubyte").exists() and not Path(folder, "train-images-idx3-ubyte.gz").exists():
+        given = f"FEWER_MNIST={folder}" if folder else "no FEWER_MNIST in the environment"
+        raise UserError(
+            given, "the folder with MNIST's four idx files", "`fewer data vision --out FOLDER` fetches them"
+        )
+    return folder
+
+
+def where(scale: str, out: Path, say: Say) -> Place:
+    """A study's place. Without MNIST a full study can still be put together from pieces that are finished."""
+    quick = scale == "quick"
+    device = "cuda" if not quick and torch.cuda.is_available() else "cpu"
+    try:
+        source = images(scale)
+    except UserError as error:
+        if not (out / "pieces").is_dir():
+            raise
+        say(f"only finished pieces can be read: {error}")
+        source = ""
+    return Place(out, source, device, 500 if quick else None, say)
+
+
+def expect_pieces(found: Sequence[Any] | Mapping[str, Any], place: Place) -> None:
+    """Without any of its pieces a study has nothing to draw; the folder may be full of another's."""
+    if not found:
+        given = f"none of this study's pieces in {place.out / 'pieces'}"
+        raise UserError(given, "finished ones to read, or images to train with", "set FEWER_MNIST, or --scale quick")
+
+
+def cured(name: str, network: str, *, steps: int = 9400, hardening: str = "pgd:0.3", **changes: Any) -> Piece:
+    """The recipe that works: attacked images only, the budget ramped, Adam with a warm-up, cosine decay at the end."""
+    optimizer = Optimizer(lr=1e-3, warmup=min(200, steps // 10), decay_from=0.5)
+    return dataclasses.replace(Piece(name, network, hardening, steps, optimizer=optimizer), **changes)
+
+
+def gradual(density: float, steps: int) -> Pruning:
+    """Global magnitude, cubic between 20 % and 60 % of the training."""
+    return dataclasses.replace(DENSE, sparsity=1 - density, every=max(1, steps // 50))
+
+
+def label(pruning: Pruning) -> str:
+    """A file name for a pruning: `dense`, `magnitude-3`."""
+    return "dense" if pruning.sparsity == 0 else f"{pruning.method}-{100 * (1 - pruning.sparsity):.4g}"
+
+
+def run_piece(piece: Piece, place: Place) -> list[Row]:
+    """Figures of every replica; those that are finished are only read, and in a place without images no others."""
+    root = Folder(place.out / "pieces" / piece.name)
+    if not place.source and not root.path.exists():
+        return []
+    root.path.mkdir(parents=True, exist_ok=True)
+    if not (root.path / "config.json").exists():
+        root.write_json("config.json", {**piece.config(), "versions": versions()})
+    elif _completed(root.read_json("config.json")) != _plain(piece.config()):
+        raise UserError(
+            f"{root.path} holds another recipe", "the same piece or an empty folder", "choose another --out"
+        )
+    missing = [each for each in piece.replicas if not place.folder(piece, *each).finished]
+    if missing and not place.source:
+        place.say(f"{piece.name}: {len(missing)} of {len(piece.replicas)} replicas were not trained")
+        missing = []
+    alone = place.device == "cpu" and piece.together == 0
+    size = 1 if alone else piece.together or len(missing)
+    for begin in range(0, len(missing), max(size, 1)):
+        _train(piece, missing[begin : begin + size], place)
+    folders = [place.folder(piece, *each) for each in piece.replicas]
+    return [folder.read_json("metrics.json") for folder in folders if folder.finished]
+
+
+def _plain(config: Mapping[str, Any]) -> dict[str, Any]:
+    """As JSON gives it back."""
+    return dict(json.loads(json.dumps(config)))
+
+
+def _completed(found: Mapping[str, Any]) -> dict[str, Any]:
+    """A saved recipe; settings that came later stand at their defaults, as they did when it was trained."""
+    default = _plain(Piece("", "", "", 0).config())
+    whole = {**default, **found, "optimizer": {**default["optimizer"], **found.get("optimizer", {})}}
+    return {key: value for key, value in whole.items() if key != "versions"}
+
+
+def _train(piece: Piece, replicas: Sequence[tuple[Pruning, int]], place: Place) -> None:
+    """One cohort, from fresh weights to saved metrics."""
+    start = time.monotonic()
+    task = place.task(piece.network, validation=piece.validation, contrast=piece.contrast)
+    hardened = harden(task, piece.hardening, total=piece.steps) if piece.hardening else task
+    masks = list(_first_masks(piece, replicas, task))
+    for (pruning, seed), mask in zip(replicas, masks):
+        if isinstance(mask, str):  # the mask would leave a useless network: that is the result
+            _finish(place.folder(piece, pruning, seed), {**_named(piece, pruning, seed), "refused": mask})
+    able = [index for index, mask in enumerate(masks) if not isinstance(mask, str)]
+    if not able:
+        return
+    engine = _engine(hardened, piece, [replicas[index][1] for index in able], place.device)
+    for replica, index in enumerate(able):
+        if masks[index] is not None:
+            engine.state.mask_(replica, masks[index])  # type: ignore[arg-type]
+    folder = place.unfinished(piece, replicas)
+    watch = Watch(piece.steps, piece.points, task, folder, limit=min(place.limit or 1000, 1000))
+    events = [*events_for([replicas[index][0] for index in able], piece.steps), watch]
+    with folder.locked():
+        folder.claim({**piece.config(), "device": place.device}, versions())
+        fit(engine, folder, events=events, loop=_loop(piece, place.say))
+        lines = folder.lines()
+    for replica, index in enumerate(able):
+        row = {
+            **_named(piece, *replicas[index]), **measured(task, engine, replica, limit=place.limit),
+            "losses": [[line["step"], _own(line["loss/net"], replica)] for line in lines if "loss/net" in line],
+            "points": [line for line in lines if "loss/net" not in line] if replica == 0 else [],
+            "cohort": len(able), "seconds": round(time.monotonic() - start, 1),  # of this call
+        }  # fmt: skip
+        row["signs"] = signs(row, task.classes)
+        _keep(engine, replica, place.folder(piece, *replicas[index]), row, weights=piece.weights)
+        place.say(
+            f"{piece.name} {label(replicas[index][0])} seed {replicas[index][1]}: "
+            f"clean {row['clean']:.2%}, PGD-40 {row['pgd40']:.2%}"
+        )
+    shutil.rmtree(folder.path, ignore_errors=True)
+
+
+def _keep(engine: Engine, replica: int, folder: Folder, row: Row, *, weights: bool) -> None:
+    folder.path.mkdir(parents=True, exist_ok=True)
+    if weights:
+        save_results(engine, replica, folder)
+    _finish(folder, row)
+
+
+def _engine(task: Vision, piece: Piece, seeds: Sequence[int], device: str) -> Engine:
+    training = Training(piece.steps, piece.batch, piece.optimizer, device)
+    if device == "cpu" and len(seeds) == 1:
+        return Plain(task, training, seeds[0])
+    torch.backends.cudnn.benchmark = device != "cpu"  # the same shapes thousands of times
+    return Cohort(task, training, seeds)
+
+
+def _first_masks(
+    piece: Piece, replicas: Sequence[tuple[Pruning, int]], task: Vision
+) -> Iterator[dict[str, dict[str, Tensor]] | str | None]:
+    """Masks for those that are pruned before training, scored on inputs attacked with the whole budget."""
+    scored = task
+    if piece.hardening:
+        from fewer.attack.hardening.recipe import parse_harden
+
+        scored = harden(task, dataclasses.replace(parse_harden(piece.hardening), ramp=0.0))
+    for pruning, seed in replicas:
+        if pruning.when == "gradual":
+            yield None
+            continue
+        try:
+            yield mask_for(scored, fresh_modules(task, seed), pruning, seed=seed)
+        except UserError as error:
+            yield str(error)
+
+
+def _loop(piece: Piece, say: Say) -> Loop:
+    every = max(1, piece.steps // 50)
+
+    def on_log(line: Row) -> None:
+        losses = line["loss/net"] if isinstance(line["loss/net"], list) else [line["loss/net"]]
+        shown = " ".join("nan" if loss is None else f"{loss:.3f}" for loss in losses)
+        if line["step"] // every % 5 == 0:
+            say(f"{piece.name} step {line['step']}: loss {shown}")
+
+    return Loop(log_every=every, save_seconds=SAVE_SECONDS, on_log=on_log)
+
+
+def _own(losses: Any, replica: int) -> float | None:
+    found: float | None = losses[replica] if isinstance(losses, list) else losses
+    return found
+
+
+def _named(piece: Piece, pruning: Pruning, seed: int) -> Row:
+    return {
+        "piece": piece.name, "network": piece.network, "hardening": piece.hardening, "steps": piece.steps,
+        "batch": piece.batch, "method": pruning.method, "when": pruning.when, "density": 1 - pruning.sparsity,
+        "seed": seed,
+    }  # fmt: skip
+
+
+def _finish(folder: Folder, row: Row) -> None:
+    folder.path.mkdir(parents=True, exist_ok=True)
+    folder.write_json("metrics.json", row)
+
+
+def read_modules(folder: Folder, network: str, **settings: Any) -> dict[str, nn.Module]:
+    """The network that a piece saved there."""
+    net = fresh_modules(Vision(Settings(network=network, **settings)), 0)["net"]
+    tensors = folder.read_tensors("weights.safetensors")
+    net.load_state_dict({key.removeprefix("net/"): tensor for key, tensor in tensors.items()})
+    return {"net": net}

@@ -1,0 +1,66 @@
+"""The whole attack suite on the networks that a piece saved.
+
+A suite takes minutes, and a GPU is often lent for as many: each attack that is over is kept, and the next call goes on
+from there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+
+from fewer.attack.audit import Audit, Line, Report, robust
+from fewer.core.engines.nets import NetworkSet
+from fewer.core.files.run_folder import Folder
+from fewer.systems.vision.studies.measure import Row
+from fewer.systems.vision.studies.pieces import Piece, Place, label, read_modules
+from fewer.systems.vision.task.task import Vision
+
+__all__ = ["SUITE", "audit_saved"]
+
+SUITE = {"quick": "suite:0.3,queries=200", "full": "suite:0.3"}
+_PART = "suite-part.json"  # until the last attack is over
+
+
+def audit_saved(piece: Piece, place: Place, attacks: str = SUITE["full"], *, limit: int | None = None) -> list[Row]:
+    """The worst case per image over the whole suite, for every saved replica; written beside its metrics."""
+    found = []
+    task = place.task(piece.network, contrast=piece.contrast) if place.source else None
+    for pruning, seed in piece.replicas:
+        folder = place.folder(piece, pruning, seed)
+        audited = (folder.path / "suite.json").exists()
+        if not audited and task is not None and folder.finished:
+            read = read_modules(folder, piece.network, contrast=piece.contrast)
+            nets = NetworkSet({name: net.to(place.device) for name, net in read.items()}, training=False)
+            report = _audited(task, nets, folder, attacks, Audit(limit=limit or place.limit))
+            place.say(f"{folder.path.name}\n{report.text()}")
+            audited = True
+        if audited:
+            found.append({"seed": seed, "pruning": label(pruning), **folder.read_json("suite.json")})
+    return found
+
+
+def _audited(task: Vision, nets: NetworkSet, folder: Folder, attacks: str, audit: Audit) -> Report:
+    def keep(part: Report) -> None:
+        survived = "".join(map(str, part.survived.int().tolist()))
+        folder.write_json(_PART, {**_record(part), "layout": part.layout, "survived": survived})
+
+    report = robust(task, nets, attacks, audit, done=_begun(folder), after_each=keep)
+    folder.write_json("suite.json", _record(report))
+    folder.remove(_PART)
+    return report
+
+
+def _record(report: Report) -> Row:
+    lines = [dataclasses.asdict(line) for line in report.lines]
+    return {"robust": report.robust, "clean": report.clean, "images": report.images, "lines": lines}
+
+
+def _begun(folder: Folder) -> Report | None:
+    if not (folder.path / _PART).exists():
+        return None
+    found = folder.read_json(_PART)
+    survived = torch.tensor([digit == "1" for digit in found["survived"]])
+    lines = tuple(Line(**line) for line in found["lines"])
+    return Report(found["images"], found["clean"], lines, survived, found["layout"])

@@ -1,0 +1,1 @@
+"""What the contract asks for: images, networks, losses."""

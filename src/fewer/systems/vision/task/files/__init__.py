@@ -1,0 +1,1 @@
+"""Images as people keep them."""

@@ -1,1 +1,0 @@
-"""Policies from logged data."""

@@ -1,0 +1,116 @@
+"""Files of a run that say something else than they should: one line each, never a traceback."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fewer.cli import main
+from fewer.core.engines.base import Training
+from fewer.core.errors import UserError
+from fewer.core.files.run_folder import Folder
+from fewer.pruning.pruning import Pruning
+from fewer.run.job import Job, job_from, load
+
+JOB = Job("tests.toys:Fit", training=Training(steps=2, batch=8), prune=Pruning("magnitude", 0.5))
+Lines = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def run(tmp_path: Path, finished: Path) -> Path:
+    return Path(shutil.copytree(finished, tmp_path / "run"))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("damage") / "run"
+    JOB.run(out)
+    return out
+
+
+def one_line(words: list[str], capsys: Lines) -> str:
+    capsys.readouterr()
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and said.startswith("fewer: "), said
+    return said
+
+
+@pytest.mark.parametrize(
+    "content", ["3", "[]", '"x"', "null", '{"a": "b"}', '{"replicas": 3}', '{"replicas": []}', '{"replicas": [3]}']
+)
+def test_metrics_that_are_no_figures_are_refused(run: Path, content: str, capsys: Lines) -> None:
+    (run / "metrics.json").write_text(content)
+    assert "metrics.json without figures" in one_line(["evaluate", str(run)], capsys)
+    with pytest.raises(UserError, match="without figures"):
+        JOB.run(run)
+
+
+@pytest.mark.parametrize("line", [b"\xff\xfe", b"{}", b"3", b"[]", b'{"step": "x"}', b'{"loss/net": 1.0}', b'{"st'])
+def test_a_log_that_is_damaged_is_refused_by_line(run: Path, line: bytes, capsys: Lines) -> None:
+    before = (run / "metrics.jsonl").read_bytes()
+    (run / "metrics.jsonl").write_bytes(before + line + b"\n" + before)
+    page = run.parent / "page.html"
+    assert "metrics.jsonl is damaged in line 2" in one_line(["report", str(run), "-o", str(page)], capsys)
+    (run / "metrics.json").unlink()
+    with pytest.raises(UserError, match="damaged in line 2"):
+        JOB.run(run)
+    (run / "metrics.jsonl").write_bytes(before + line)  # cut off by a kill
+    assert len(Folder(run).lines()) == 1
+
+
+def test_a_number_in_the_settings_of_a_config_is_refused(run: Path, capsys: Lines) -> None:
+    config = json.loads((run / "config.json").read_text())
+    for settings in (3, [3], "x"):
+        (run / "config.json").write_text(json.dumps({**config, "settings": settings}))
+        assert "settings" in one_line(["evaluate", str(run)], capsys)
+
+
+def _changed(content: Any, value: Any) -> list[Any]:
+    """Copies in which one part, at any depth, is the value."""
+    if not isinstance(content, dict):
+        return [value]
+    return [value] + [{**content, key: other} for key in content for other in _changed(content[key], value)]
+
+
+@pytest.mark.parametrize("value", [3, -1.5, "x", None, [], [None], {}, True])
+def test_whatever_a_config_holds_reading_it_is_a_job_or_one_line(finished: Path, value: Any, tmp_path: Path) -> None:
+    config = json.loads((finished / "config.json").read_text())
+    for number, changed in enumerate(_changed(config, value)):
+        try:
+            job_from(changed)
+        except UserError as error:
+            assert "\n" not in str(error)
+            continue
+        run = Path(shutil.copytree(finished, tmp_path / str(number)))
+        (run / "config.json").write_text(json.dumps(changed))
+        try:
+            load(run)
+        except UserError as error:
+            assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [MemoryError(), RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory\nframe")],
+)
+def test_memory_that_ends_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Lines, error: Exception
+) -> None:
+    def ended(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("fewer.run.job.Job.run", ended)
+    said = one_line(["train", "tests.toys:Fit", "--out", str(tmp_path / "run")], capsys)
+    assert "memory ended" in said
+    monkeypatch.setattr("fewer.run.job.Job.run", lambda *_, **__: {}["a defect"])
+    with pytest.raises(KeyError):
+        main(["train", "tests.toys:Fit", "--out", str(tmp_path / "run")])
+
+
+def test_a_task_that_asks_for_more_memory_than_there_is_is_one_line(tmp_path: Path, capsys: Lines) -> None:
+    assert "memory ended" in one_line(["train", "tests.sweep.tasks:Hungry", "--out", str(tmp_path / "run")], capsys)

@@ -1,0 +1,133 @@
+"""The export to C: compiled with every warning an error, and checked against the runtime."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from predictions import traced
+from test_runtime_chain import network
+
+from fewer.core.errors import UserError
+from fewer.packs.export.c import export, source
+from fewer.packs.program import Input, Node, Program
+from fewer.packs.runtime.runtime import Network, Pack
+
+COMPILER = shutil.which("cc")
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C compiler")
+FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1"]
+
+
+def compiled(pack: Pack, folder: Path, inputs: int, outputs: int):
+    """The exported function as a Python one."""
+    export(pack, folder / "net.c", "net")
+    command = [COMPILER, *FLAGS, "-shared", "-fPIC", str(folder / "net.c"), "-o", str(folder / "net.so"), "-lm"]
+    subprocess.run(command, check=True)
+    function = ctypes.CDLL(str(folder / "net.so")).net
+
+    def call(x: np.ndarray) -> np.ndarray:
+        flat, answer = np.ascontiguousarray(x, np.float32).reshape(-1), np.full(outputs, np.nan, np.float32)
+        assert flat.size == inputs
+        function(flat.ctypes.data_as(ctypes.c_void_p), answer.ctypes.data_as(ctypes.c_void_p))
+        return answer
+
+    return call
+
+
+@pytest.mark.parametrize("density", [0.0, 0.05, 0.5, 1.0])
+def test_an_actor_in_c_answers_as_the_runtime_does(tmp_path: Path, density: float) -> None:
+    program, tensors = network([17, 60, 40, 6], density, ["relu", "elu", "tanh"], 0)
+    pack = Pack({"actor": program}, tensors)
+    function = compiled(pack, tmp_path, 17, 6)
+    for x in np.random.default_rng(0).standard_normal((20, 17)).astype(np.float32):
+        assert np.abs(function(x) - pack.predict(x)).max() < 1e-5
+
+
+def test_every_activation_in_c_answers_as_the_runtime_does(tmp_path: Path) -> None:
+    for number, name in enumerate(["leaky_relu", "sigmoid", "gelu", "clamp", "abs", "neg"]):
+        program, tensors = network([5, 9, 4], 0.6, [name], number)
+        pack = Pack({"net": program}, tensors)
+        (tmp_path / name).mkdir()
+        function = compiled(pack, tmp_path / name, 5, 4)
+        for x in np.random.default_rng(0).standard_normal((5, 5)).astype(np.float32):
+            assert np.abs(function(x) - pack.predict(x)).max() < 1e-5
+
+
+def test_a_convolutional_classifier_in_c_answers_as_the_runtime_does(tmp_path: Path) -> None:
+    _, program, tensors = traced("classifier")
+    pack = Pack({"net": program}, tensors)
+    function = compiled(pack, tmp_path, 144, 5)
+    for x in np.random.default_rng(0).standard_normal((5, 1, 12, 12)).astype(np.float32):
+        assert np.abs(function(x) - pack.predict(x)).max() < 1e-5
+
+
+@pytest.mark.parametrize("op", ["sum", "mean", "amax", "amin", "adaptive_avg_pool"])
+@pytest.mark.parametrize("axes", [[-1], [2, 3], [1], [1, 2]])
+def test_reductions_in_c_answer_as_the_runtime_does(tmp_path: Path, op: str, axes: list[int]) -> None:
+    pool = op == "adaptive_avg_pool"
+    attributes = {"size": [1, 1]} if pool else {"axes": axes, "keep": False}
+    program = Program((Input("x", (3, 4, 5), "float32"),), (Node(op, ("x",), "y", attributes),), ("y",))
+    pack = Pack({"net": program}, {})
+    images = np.random.default_rng(0).standard_normal((4, 3, 4, 5)).astype(np.float32)
+    wanted = [pack.predict(x).reshape(-1) for x in images]
+    function = compiled(pack, tmp_path, 60, wanted[0].size)
+    for x, answer in zip(images, wanted):
+        assert np.abs(function(x) - answer).max() < 1e-5
+
+
+def test_a_constant_in_c_answers_as_the_runtime_does(tmp_path: Path) -> None:
+    nodes = (
+        Node("full", (), "z", {"shape": ["batch", 2], "value": 0.25, "dtype": "float32"}),
+        Node("concat", ("x", "z"), "a", {"axis": 1}), Node("linear", ("a", "w"), "b"), Node("tanh", ("b",), "c"),
+    )  # fmt: skip
+    tensors = {"w": np.random.default_rng(0).standard_normal((3, 5)).astype(np.float32)}
+    pack = Pack({"net": Program((Input("x", (3,)),), nodes, ("c",))}, tensors)
+    function = compiled(pack, tmp_path, 3, 3)
+    for x in np.random.default_rng(1).standard_normal((5, 3)).astype(np.float32):
+        assert np.abs(function(x) - pack.predict(x)).max() < 1e-6
+
+
+@pytest.mark.parametrize("name", ["int", "main", "1st", "a-b"])
+def test_a_name_that_c_cannot_take_is_refused(tmp_path: Path, name: str) -> None:
+    program, tensors = network([3, 2], 1.0, ["relu"], 0)
+    with pytest.raises(UserError, match="identifier"):
+        export(Pack({"net": program}, tensors), tmp_path / "x.c", name)
+    assert not (tmp_path / "x.c").exists()
+
+
+def test_several_inputs_follow_one_another(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    nodes = (
+        Node("concat", ("state", "action"), "a", {"axis": 1}), Node("linear", ("a", "w"), "b"),
+        Node("tanh", ("b",), "c"),
+        Node("mul", ("c",), "d", {"right": 0.05}), Node("add", ("d", "action"), "e"),
+        Node("clamp", ("e",), "f", {"minimum": -1.0, "maximum": 1.0}), Node("log_softmax", ("f",), "g", {"axis": -1}),
+    )  # fmt: skip
+    program = Program((Input("state", (4,)), Input("action", (2,))), nodes, ("f", "g"))
+    pack = Pack({"net": program}, {"w": generator.standard_normal((2, 6)).astype(np.float32)})
+    function = compiled(pack, tmp_path, 6, 4)
+    state, action = generator.standard_normal(4).astype(np.float32), generator.standard_normal(2).astype(np.float32)
+    expected = np.concatenate(pack.predict(state, action))
+    assert np.abs(function(np.concatenate([state, action])) - expected).max() < 1e-6
+
+
+def test_weights_are_constants_that_read_back_to_the_same_bits() -> None:
+    weight = np.array([[1e-45, 3.4e38], [-1 / 3, 16777217.0]], np.float32)
+    program = Program((Input("x", (2,)),), (Node("linear", ("x", "w"), "y"),), ("y",))
+    text = source(Network(program, {"w": weight}), {"w": weight}, "net")
+    numbers = [np.float32(word.strip().rstrip("f")) for word in text.split("{")[2].split("}")[0].split(",")]
+    numbers += [np.float32(word.strip().rstrip("f")) for word in text.split("{")[1].split("}")[0].split(",")]
+    assert {number.tobytes() for number in weight.reshape(-1)} <= {number.tobytes() for number in numbers}
+
+
+def test_what_the_export_does_not_know_is_refused_by_name(tmp_path: Path) -> None:
+    program = Program((Input("x", (4,)),), (Node("sort", ("x",), "y", {"axis": 1, "descending": False}),), ("y",))
+    with pytest.raises(UserError, match="sort"):
+        export(Pack({"net": program}, {}), tmp_path / "a.c", "net")
+    with pytest.raises(UserError, match="identifier"):
+        export(Pack({"net": program}, {}), tmp_path / "a.c", "2nd;")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,83 @@
+"""Every cell of the matrix on tiny data, and every row of the study of transfer."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from fewer.core.registry import TASKS
+from fewer.report import groups
+from fewer.studies import transfer
+from fewer.studies.matrix.cases import CASES, METHODS, SPARSITIES
+from fewer.studies.matrix.matrix import matrix as matrices
+from fewer.studies.matrix.matrix import measure as matrix_measure
+from fewer.studies.matrix.page import chart
+from fewer.sweep.run import Where
+
+TINY = sorted(name for name in CASES if name in TASKS)
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.set_num_threads(1)
+    monkeypatch.setattr(matrices, "WHERE", Where("here"))
+    monkeypatch.setattr(transfer, "WHERE", Where("here"))
+
+
+def alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrices, "cases", lambda: {name: CASES[name]})
+    monkeypatch.setattr(transfer, "cases", lambda: {name: CASES[name]})
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_every_cell_of_the_matrix_runs(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    alone(name, monkeypatch)
+    real, packed = matrix_measure._packed, list[dict[str, Any]]()
+
+    def few(run: Any) -> dict[str, Any]:
+        """Tracing is slow, and the same for all cells: two of them are packed."""
+        wanted = run.job.prune is None or (run.job.prune.method, run.job.prune.sparsity) == ("snip", 0.9)
+        found = real(run) if wanted else {"pack_bytes": None, "latency_ms": None}
+        packed.extend([found] if wanted else [])
+        return found
+
+    monkeypatch.setattr(matrix_measure, "_packed", few)
+    result = matrices.matrix("tiny", tmp_path, lambda line: None)
+    cells = {(row[1], row[2]): row for row in result.rows}
+    assert set(cells) == {("dense", "0%")} | {(m, f"{s:.0%}") for m in METHODS[1:] for s in SPARSITIES}
+    statuses = [row["status"] for row in result.details["points"]]
+    why = [row["why"] for row in result.details["points"] if row["status"] != "done"]
+    # tiny networks lose their last path at the highest sparsities; a row then says so, and nothing else goes wrong
+    assert all("mask that leaves" in line for line in why), why
+    assert statuses.count("done") >= 24 and cells["snip", "90%"][8] == 1
+    assert len(packed) == 2 and packed[1]["pack_bytes"] < packed[0]["pack_bytes"], packed
+    assert result.figures["matrix.html"].count(b"<svg") == 2
+    json.dumps(result.record(), allow_nan=False)
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_hardening_voting_and_packing_work_on_every_task(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    alone(name, monkeypatch)
+    result = transfer.transfer("tiny", tmp_path, lambda line: None)
+    what = [row[1] for row in result.rows]
+    assert what[:4] == ["plain", "hardened", "snip 90%", "vote by mean"], result.notes
+    assert all(row["status"] == "done" for row in result.details["points"])
+    assert all("KiB" in row[5] for row in result.rows[:3])
+
+
+def test_an_interval_is_that_of_student() -> None:
+    mean, half = groups.interval([1.0, 2.0, 3.0])
+    assert mean == 2.0 and half == pytest.approx(4.303 / math.sqrt(3), rel=1e-3)
+    assert math.isnan(groups.interval([1.0])[1])
+
+
+def test_a_chart_has_a_whisker_for_every_mean_and_a_level_for_the_dense_network() -> None:
+    drawn = chart({"dense": [(0.0, (0.9, 0.1))], "snip": [(0.5, (0.8, 0.1)), (0.9, (0.7, math.nan))]}, "accuracy")
+    assert drawn.count("stroke-dasharray") == 1 and drawn.count('<line class="line c1"') == 2

@@ -1,0 +1,70 @@
+"""TD3+BC and IQL against their formulas."""
+
+from __future__ import annotations
+
+import torch
+
+from fewer.core.engines.base import Training
+from fewer.core.engines.plain import Plain
+from tests.systems.control.synthetic import control
+from tests.systems.control.test_bcq import NOISE, prepared
+
+
+def test_td3bc_weighs_value_against_imitation() -> None:
+    task = control("td3bc", behaviour_weight=2.5)
+    nets, batch, seen = prepared(task)
+    action = nets.actor(seen.observation)
+    value = nets.critic(seen.observation, action)
+    expected = -2.5 / value.abs().mean() * value.mean() + (action - batch.action).square().mean()
+    torch.testing.assert_close(task.objectives()[1].loss(nets, batch, NOISE), expected)
+
+
+def test_td3bc_takes_the_smaller_target_at_a_smoothed_action() -> None:
+    task = control("td3bc")
+    nets, batch, seen = prepared(task)
+    jitter = (0.2 * NOISE.normal("smoothing", (30, 3))).clamp(-0.5, 0.5)
+    action = (nets.actor_target(seen.next_observation) + jitter).clamp(-1, 1)
+    values = [critic(seen.next_observation, action) for critic in (nets.critic_target, nets.critic2_target)]
+    target = batch.reward + 0.99 * batch.alive * torch.stack(values).min(0).values
+    found = [critic(seen.observation, batch.action) for critic in (nets.critic, nets.critic2)]
+    expected = sum((one - target).square().mean() for one in found)
+    torch.testing.assert_close(task.objectives()[0].loss(nets, batch, NOISE), expected)
+
+
+def test_td3bc_moves_its_actor_at_every_second_step() -> None:
+    engine = Plain(control("td3bc"), Training(steps=4, batch=50), 0)
+    moved = []
+    for _ in range(4):
+        before = engine.state.networks["actor"].weights.clone()
+        engine.advance(1)
+        moved.append(not torch.equal(before, engine.state.networks["actor"].weights))
+    assert moved == [True, False, True, False]
+
+
+def test_iql_fits_an_expectile_of_the_logged_values() -> None:
+    task = control("iql", expectile=0.7)
+    nets, batch, seen = prepared(task)
+    with torch.no_grad():
+        nets.modules["value"].body[-1].bias -= 0.2  # type: ignore[index,operator,union-attr]
+    logged = torch.minimum(*(c(seen.observation, batch.action) for c in (nets.critic_target, nets.critic2_target)))
+    ahead = logged - nets.value(seen.observation)
+    assert bool((ahead < 0).any()) and bool((ahead > 0).any())
+    expected = torch.where(ahead < 0, 0.3, 0.7).mul(ahead.square()).mean()
+    torch.testing.assert_close(task.objectives()[0].loss(nets, batch, NOISE), expected)
+    target = batch.reward + 0.99 * batch.alive * nets.value(seen.next_observation)
+    found = [critic(seen.observation, batch.action) for critic in (nets.critic, nets.critic2)]
+    torch.testing.assert_close(
+        task.objectives()[1].loss(nets, batch, NOISE), sum((one - target).square().mean() for one in found)
+    )
+
+
+def test_iql_regresses_on_logged_actions_weighed_by_their_advantage() -> None:
+    task = control("iql", temperature=3.0)
+    nets, batch, seen = prepared(task)
+    logged = torch.minimum(*(c(seen.observation, batch.action) for c in (nets.critic_target, nets.critic2_target)))
+    weight = (3.0 * (logged - nets.value(seen.observation))).exp().clamp(max=100.0)
+    mean, log_deviation = nets.actor(seen.observation).split(3, dim=1)
+    likelihood = torch.distributions.Normal(mean, log_deviation.exp()).log_prob(batch.action).sum(1)
+    shift = 3 * 0.5 * torch.log(torch.tensor(2 * torch.pi, dtype=torch.float64))  # a constant that moves nothing
+    expected = -(weight * (likelihood + shift)).mean()
+    torch.testing.assert_close(task.objectives()[2].loss(nets, batch, NOISE), expected)

@@ -1,0 +1,133 @@
+"""The control paper's studies: its bytes, cohorts of unlike recipes, and a cohort that goes on after a kill."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from fewer.core.engines.loop import Loop
+from fewer.core.engines.state import fresh_modules
+from fewer.systems.control.studies import cohorts as control_cohorts
+from fewer.systems.control.studies import memory as control_memory
+from fewer.systems.control.studies import paper as control
+from fewer.systems.control.studies.cohorts import Place, train_agents
+from fewer.systems.control.task.settings import Settings
+
+SMALL = Settings(
+    policy="both", transitions=300, hidden=(24, 24), autoencoder_hidden=(24, 24), episodes=2, horizon=8, candidates=3
+)
+WANTED = [("dense", 0.0), ("snip", 0.5), ("rigl", 0.5), ("gradual", 0.5)]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEWER_CACHE", str(tmp_path_factory.getbasetemp() / "fewer"))
+
+
+def place(out: Path, steps: int = 8) -> Place:
+    return Place(out, steps, SMALL, say=lambda line: None)
+
+
+def test_files_in_the_papers_formats_have_the_papers_bytes() -> None:
+    task = control_memory._task()
+    modules = fresh_modules(task, 0)
+    for method, within in (("SNIP", 0.01), ("GraSP", 0.03)):
+        masks = control_memory._masks(task, modules, method.lower(), 0.95)
+        for part, names in control_memory.PARTS.items():
+            size = control_memory._coordinates(control_memory._tensors(modules, names, masks)) / 1e6
+            assert size == pytest.approx(control_memory.PAPER[part, f"{method} 95 % as COO"], rel=within)
+    for part, names in control_memory.PARTS.items():
+        tensors = control_memory._tensors(modules, names, {})
+        assert control_memory._saved(tensors) / 1e6 == pytest.approx(control_memory.PAPER[part, "dense"], rel=0.01)
+        size = control_memory._coordinates(tensors) / 1e6
+        assert size == pytest.approx(control_memory.PAPER[part, "dense as COO"], rel=0.01)
+
+
+def test_unlike_recipes_train_as_one_cohort_and_keep_exactly_what_they_should(tmp_path: Path) -> None:
+    rows = train_agents(place(tmp_path), "hopper", WANTED, (0, 1))
+    assert [(row["recipe"], row["seed"]) for row in rows] == [(name, seed) for name, _ in WANTED for seed in (0, 1)]
+    for row in rows:
+        assert {"score", "bc_score"} <= row.keys(), row.get("refused")
+        for network in ("actor", "critic", "encoder", "decoder"):
+            counts = [pair for layer, pair in row["kept"].items() if layer.startswith(f"{network}.")]
+            kept, weights = (sum(column) for column in zip(*counts))
+            assert kept == (weights if row["recipe"] == "dense" else round(0.5 * weights))
+
+
+def test_agents_that_are_finished_are_not_trained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = train_agents(place(tmp_path), "hopper", WANTED[:2], (0,))
+    monkeypatch.setattr(control_cohorts, "_train", lambda *_, **__: pytest.fail("trained again"))
+    assert train_agents(place(tmp_path), "hopper", WANTED[:2], (0,)) == first
+
+
+def test_an_agent_trained_alone_on_its_kept_weights_is_the_one_of_the_cohort(tmp_path: Path) -> None:
+    wanted = [("snip", 0.9), ("set", 0.9)]
+    wide = dataclasses.replace(SMALL, autoencoder_hidden=(96, 96))
+    cohort = train_agents(dataclasses.replace(place(tmp_path / "cohort"), settings=wide), "hopper", wanted, (0,))
+    by_itself = dataclasses.replace(place(tmp_path / "alone"), settings=wide, alone=True)
+    alone = train_agents(by_itself, "hopper", wanted, (0,))
+    for one, same in zip(cohort, alone):
+        assert (one["cohort"], same["cohort"]) == (2, 1)
+        assert one["kept"] == same["kept"]
+        assert one["bc_return"] == pytest.approx(same["bc_return"], rel=1e-3)
+        assert one["return"] == pytest.approx(same["return"], rel=1e-2)
+
+
+def test_a_recipe_whose_mask_is_refused_is_told_and_not_trained(tmp_path: Path) -> None:
+    rows = train_agents(place(tmp_path), "hopper", [("random", 0.999), ("snip", 0.5)], (0, 1))
+    assert [("refused" in row, row.get("cohort")) for row in rows] == [(True, None)] * 2 + [(False, 2)] * 2
+    alone = train_agents(place(tmp_path / "alone"), "hopper", [("snip", 0.5)], (0, 1))
+    assert [row["score"] for row in rows[2:]] == [row["score"] for row in alone]
+    only = train_agents(place(tmp_path / "only"), "hopper", [("random", 0.999)], (0,))
+    assert "refused" in only[0]
+
+
+def test_a_cohort_that_was_killed_ends_with_the_same_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = train_agents(place(tmp_path / "whole"), "hopper", WANTED, (0,))
+
+    class Killed(Exception):
+        pass
+
+    def killed(line: Mapping[str, Any]) -> None:
+        if line["step"] == 5:
+            raise Killed
+
+    monkeypatch.setattr(control_cohorts, "_loop", lambda *_: Loop(log_every=1, save_seconds=0.0, on_log=killed))
+    with pytest.raises(Killed):
+        train_agents(place(tmp_path / "cut"), "hopper", WANTED, (0,))
+    assert not list((tmp_path / "cut").glob("agents/*/*.json"))
+    states = list((tmp_path / "cut" / "cohorts").glob("*/state.safetensors"))
+    assert len(states) == 1
+    monkeypatch.undo()
+    monkeypatch.setenv("FEWER_CACHE", str(tmp_path.parent / "fewer"))
+    again = train_agents(place(tmp_path / "cut"), "hopper", WANTED, (0,))
+    for one, other in zip(whole, again):
+        assert one["score"] == other["score"] and one["bc_score"] == other["bc_score"] and one["kept"] == other["kept"]
+    assert not states[0].exists()
+
+
+def test_the_figure_is_put_together_from_finished_agents_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for recipe, sparsity, score in (("dense", 0.0, 80.0), ("snip", 0.95, 76.0), ("random", 0.95, 20.0)):
+        for seed in (0, 1):
+            path = tmp_path / "agents" / "walker2d" / f"{recipe}-{seed}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            row = {"environment": "walker2d", "recipe": recipe, "sparsity": sparsity, "seed": seed, "steps": 5}
+            path.write_text(json.dumps({**row, "episodes": 20, "score": score + seed, "bc_score": score}))
+    result = control.fig1("full", tmp_path, lambda line: None)
+    shares = {(row[1], row[2]): row[-1] for row in result.rows}
+    assert shares["BCQ", "snip"] == f"{100 * 76.5 / 80.5:.0f}" and shares["BC", "random"] == "25"
+    assert len(result.figures["control-fig1.png"]) > 1000
+
+
+def test_a_recipe_that_nobody_knows_is_refused_in_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    from fewer.systems.control.studies.full import main
+
+    assert main(["hopper", "--recipes", "snipe:0.9", "--out", str(tmp_path)]) == 2
+    assert "did you mean 'snip'" in capsys.readouterr().err
