@@ -17,7 +17,7 @@ help:
 install: .venv/installed
 
 # uv is quick; where it cannot be had or fails, pip does the same more slowly
-.venv/installed: pyproject.toml setup.py constraints.txt $(wildcard src/fewer/sparse/kernels/*)
+.venv/installed: pyproject.toml setup.py constraints.txt $(wildcard src/fewer/*/kernels/*)
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv
 	.venv/bin/python -m pip install -q -c constraints.txt uv || true
 	UV_FIND_LINKS="$$PIP_FIND_LINKS" UV_SYSTEM_CERTS=1 .venv/bin/python -m uv pip install -q \
@@ -43,4 +43,4 @@ docs: install
 	.venv/bin/mkdocs build --strict
 
 clean:
-	rm -rf .venv build demo dist src/*.egg-info src/fewer/sparse/*.so
+	rm -rf .venv build demo dist src/*.egg-info src/fewer/*/*.so

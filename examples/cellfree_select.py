@@ -7,12 +7,7 @@ import sys
 
 import numpy as np
 
-from fewer.systems.cellfree.picture import draw
-from fewer.systems.cellfree.task.selectors.ceiling import Ceiling, closeness
-from fewer.systems.cellfree.task.selectors.kriging import Kriging
-from fewer.systems.cellfree.task.selectors.selector import Nearest
-from fewer.systems.cellfree.task.settings import Settings
-from fewer.systems.cellfree.task.survey import World
+from fewer.systems.cellfree import Ceiling, Kriging, Nearest, Settings, World, closeness, draw
 
 
 def main(path: str, places: int = 100_000) -> None:

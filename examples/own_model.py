@@ -5,10 +5,9 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset, random_split
 
 import fewer
-from fewer.custom.supervised import Classification
 
 
-class Mine(Classification):
+class Mine(fewer.Classification):
     low, high = -4.0, 4.0  # what an input may be at all: no attack leaves it
 
     def model(self) -> nn.Module:

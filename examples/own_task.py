@@ -15,9 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from fewer.core.data import TensorData, batches
-from fewer.core.engines.optimizer import Optimizer
-from fewer.core.task import Nets, Noise, Objective, Task
+from fewer import Nets, Noise, Objective, Optimizer, Task, TensorData, batches
 
 
 @dataclass(frozen=True)

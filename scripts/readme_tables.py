@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fewer.studies.study import STUDIES
+from fewer.studies.study import studies
 
 ROOT = Path(__file__).parents[1]
 BEGIN = "<!-- results: written by scripts/readme_tables.py from results/ -->"
@@ -66,7 +66,7 @@ def chosen() -> list[Path]:
 def scales() -> str:
     """Every study, and the scale of the result that is kept."""
     rows = []
-    for name, (_, what) in STUDIES.items():
+    for name, (_, what) in studies().items():
         path = ROOT / "results" / f"{name.replace('/', '-')}.json"
         record = json.loads(path.read_text()) if path.exists() else {}
         rows.append([f"`{name}`", what, record.get("scale", "not kept"), record.get("hardware_in_words", "")])

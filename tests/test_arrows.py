@@ -1,72 +1,72 @@
-"""Who may import whom: tasks never import methods, methods never import tasks, core imports nothing of ours."""
+"""Who may import whom: up the arrows of ARCHITECTURE.md alone, deferred imports counted, and never in a circle."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from scripts.imports import circles, imports, modules, room, rooms
 
 import fewer
 
 ROOT = Path(fewer.__file__).parent
-METHODS = ("prune", "attack", "ensemble", "sparse")
+KNOWN = modules(ROOT)
+METHODS = {"pruning", "attack", "ensemble", "packs", "sparse"}
+TRAINING = METHODS | {"core", "run", "custom", "zoo"}
+SHOWN = {"report", "serve", "sweep", "studies", "bench"}
 ALLOWED: dict[str, set[str]] = {
-    "core": {"core"},
-    "nn": {"core", "nn"},
-    "tasks": {"core", "nn", "tasks"},
-    **{method: {"core", method} for method in METHODS},
+    "core": set(),
+    **{method: {"core"} for method in METHODS},
+    "sparse": {"core", "packs"},
+    "zoo": {"core"},
+    "systems/*/task": {"core", "packs", "zoo"},  # the experts of control are packs of the zoo
+    "run": METHODS | {"core", "zoo"},
+    "custom": METHODS | {"core"},
+    **dict.fromkeys(SHOWN, TRAINING),
+    "studies": TRAINING | {"report", "sweep"},
+    "bench": TRAINING | {"report", "serve", "sweep"},
+    "systems/*": TRAINING | SHOWN | {"systems/*/task", "cli"},
+    "cli": TRAINING | SHOWN,
+    "__main__": {"cli"},
+    "the front door": TRAINING | SHOWN | {"systems/*"},
 }
-# one method on top of another, each said and each one way only
-EXCEPTIONS: set[tuple[str, str]] = set()
 
 
-def imports(path: Path) -> Iterator[str]:
-    """Full names of everything of ours that a file imports, also inside functions."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "fewer")
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
-            if (node.module or "").split(".")[0] == "fewer":
-                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+def test_every_room_has_its_arrows() -> None:
+    assert rooms(ROOT).keys() == ALLOWED.keys() | {"systems"}
 
 
-def files(package: str) -> list[Path]:
-    found = sorted((ROOT / package).rglob("*.py"))
-    assert found, package
-    return found
+@pytest.mark.parametrize("name", sorted(ALLOWED))
+def test_a_room_imports_only_what_lies_below_it(name: str) -> None:
+    wrong = [
+        f"{module} imports {other}"
+        for module, path in KNOWN.items()
+        if room(module) == name
+        for other in sorted(imports(path, KNOWN))
+        if room(other) not in ALLOWED[name] | {name}
+    ]
+    assert wrong == []
 
 
-@pytest.mark.parametrize("package", sorted(ALLOWED))
-def test_a_package_imports_only_what_lies_below_it(package: str) -> None:
-    wrong = set()
-    for path in files(package):
-        for name in imports(path):
-            layer = (name.split(".") + [""])[1]
-            if layer not in ALLOWED[package] and layer != "__version__" and (package, layer) not in EXCEPTIONS:
-                wrong.add(f"{path.relative_to(ROOT)} imports {name}")
-    assert sorted(wrong) == []
+def test_no_system_imports_another() -> None:
+    wrong = [
+        f"{module} imports {other}"
+        for module, path in KNOWN.items()
+        if module.startswith("fewer.systems.")
+        for other in imports(path, KNOWN)
+        if other.startswith("fewer.systems.") and other.split(".")[2] != module.split(".")[2]
+    ]
+    assert wrong == []
 
 
-def test_no_task_imports_another() -> None:
-    wrong = set()
-    for path in files("tasks"):
-        own = path.relative_to(ROOT / "tasks").parts[0]
-        for name in imports(path):
-            parts = name.split(".")
-            if parts[1] == "tasks" and len(parts) > 2 and parts[2] != own:
-                wrong.add(f"{path.relative_to(ROOT)} imports {name}")
-    assert sorted(wrong) == []
+def test_rooms_form_no_circle() -> None:
+    assert circles(rooms(ROOT)) == []
 
 
-def test_exceptions_are_used_and_form_no_cycle() -> None:
-    used = {
-        (method, name.split(".")[1]) for method in METHODS for path in files(method) for name in imports(path)
-    } & EXCEPTIONS
-    assert used == EXCEPTIONS
-    assert not {(b, a) for a, b in EXCEPTIONS} & EXCEPTIONS
+def test_modules_form_no_circle() -> None:
+    arrows = {module: imports(path, KNOWN, types=False) - {module} for module, path in KNOWN.items()}
+    assert circles(arrows) == []
 
 
 def test_nothing_is_ever_unpickled() -> None:

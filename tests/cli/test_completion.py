@@ -15,7 +15,7 @@ import pytest
 from fewer import zoo
 from fewer.cli import VERBS, main
 from fewer.cli.verbs.completion import SHELLS, verbs
-from fewer.core.registry import TASKS
+from fewer.core.registry import systems
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
 def test_bash_completes_verbs_options_tasks_values_and_the_zoo(scripts: Path) -> None:
     assert set(completed(scripts, "fewer", "")) == {*VERBS, "--help", "--version"}
     assert completed(scripts, "fewer", "tr") == ["train"]
-    assert set(completed(scripts, "fewer", "train", "")) == set(TASKS)
+    assert set(completed(scripts, "fewer", "train", "")) == set(systems())
     assert completed(scripts, "fewer", "train", "vision", "--spars") == ["--sparsity"]
     assert completed(scripts, "fewer", "train", "vision", "--engine", "c") == ["cohort"]
     assert set(completed(scripts, "fewer", "serve", "")) == set(zoo.names())

@@ -11,7 +11,7 @@ import pytest
 
 from fewer.core.engines.base import Training
 from fewer.core.errors import UserError
-from fewer.core.registry import TASKS
+from fewer.core.registry import systems
 from fewer.report import demo
 from fewer.report.page import Page
 from fewer.run.job import Job
@@ -34,8 +34,8 @@ def short() -> dict[str, Job]:
 
 def test_every_system_is_demonstrated_dense_or_pruned() -> None:
     jobs = demo.jobs()
-    assert {job.task for job in jobs.values()} == set(TASKS)
-    assert all(any(job.prune for job in jobs.values() if job.task == task) for task in TASKS)
+    assert {job.task for job in jobs.values()} == set(systems())
+    assert all(any(job.prune for job in jobs.values() if job.task == task) for task in systems())
 
 
 def test_it_writes_packs_and_one_report_and_goes_on_where_it_was(

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from fewer.core.data import TensorData
-from fewer.core.registry import TASKS, make
+from fewer.core.registry import make, systems
 from fewer.core.task import Copy, Nets, Noise, Objective, Task
 from fewer.custom.contract import CHECKS, check
 from tests.toys import BiasFree, Blobs, Control, Convolved, Fit, Graph, Patches, Tied, Untrained
@@ -30,7 +30,7 @@ def faults(task: Task[Any]) -> dict[str, str]:
     return {outcome.name: outcome.fault for outcome in check(task) if outcome.fault}
 
 
-@pytest.mark.parametrize("name", sorted(TASKS))
+@pytest.mark.parametrize("name", sorted(systems()))
 def test_every_task_of_ours_honours_the_contract(name: str) -> None:
     assert faults(make(name, SMALL.get(name, ()))) == {}
 

@@ -141,7 +141,8 @@ MODULES = {
     "import sys; sys.exit(0)": "SystemExit: 0",
     "import no_such_package_here": "needs no_such_package_here",
     "x = 1": "it has no task",
-    "from fewer.custom.supervised import Classification\nclass Mine(Classification):\n    def model(self): pass": "without loaders",
+    "from fewer.custom.supervised import Classification\nclass Mine(Classification):\n"
+    "    def model(self): pass": "without loaders",
     "from fewer.custom.supervised import Own\nclass Mine(Own):\n    def __init__(self, path): pass\n"
     "    def model(self): pass\n    def loaders(self): pass\n    def harm(self): pass\n    def predict(self): pass\n"
     "    def evaluate(self): pass": "missing 1 required positional argument",

@@ -12,7 +12,7 @@ import pytest
 from fewer.attack.hardening.recipe import KINDS
 from fewer.attack.threat import OPTIONS
 from fewer.cli import VERBS, parser
-from fewer.core.registry import TASKS
+from fewer.core.registry import systems
 from fewer.ensemble.combine import HOW
 from fewer.pruning.pruning import CRITERIA
 from tests.docs.pages import DOCS, ROOT
@@ -57,7 +57,7 @@ def test_every_section_on_a_method_says_when_it_fails() -> None:
 
 
 def test_every_task_has_a_tutorial() -> None:
-    assert {path.stem for path in (DOCS / "tutorials").glob("*.md")} == {*TASKS, "own"}
+    assert {path.stem for path in (DOCS / "tutorials").glob("*.md")} == {*systems(), "own"}
 
 
 def test_every_verb_named_in_prose_exists_with_its_options() -> None:

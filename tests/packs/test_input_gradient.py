@@ -77,7 +77,7 @@ def test_the_slope_through_a_contrast_is_the_one_that_torchs_attacks_see(tmp_pat
 
 @pytest.mark.parametrize("steps", [1, 10])
 def test_the_attack_stays_in_its_ball_and_lowers_the_first_answer(steps: int) -> None:
-    digits = np.load(Path(zoo.__file__).parents[1] / "tasks/vision/digits.npz", allow_pickle=False)
+    digits = np.load(Path(zoo.__file__).parents[1] / "systems/vision/task/digits.npz", allow_pickle=False)
     name = next(key for key in digits.files if "test" in key and digits[key].ndim >= 3)
     images = digits[name][:6].reshape(-1, 1, 28, 28).astype(np.float32)
     images = images / max(1.0, images.max())

@@ -15,7 +15,7 @@ from fewer.cli import main
 from fewer.core.engines.base import Training
 from fewer.core.engines.state import fresh_modules
 from fewer.core.errors import UserError
-from fewer.core.registry import TASKS, make
+from fewer.core.registry import make, systems
 from fewer.pruning.pruning import Pruning
 from fewer.pruning.reach import beyond_reach, count, refuse_partial
 from fewer.report.groups import grouped
@@ -105,7 +105,7 @@ def test_checking_says_which_part_pruning_reaches(capsys: pytest.CaptureFixture[
     assert "8 of 273 weights (2.93 %)" in line and all(name in line for name in MATRICES) and "refuses" in line
 
 
-@pytest.mark.parametrize("name", sorted(TASKS))
+@pytest.mark.parametrize("name", sorted(systems()))
 def test_every_task_of_ours_can_be_pruned_by_its_defaults(name: str) -> None:
     task = make(name, ("transitions=1000",) if name == "control" else ())
     refuse_partial(task, fresh_modules(task, 0), Pruning())

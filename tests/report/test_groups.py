@@ -10,8 +10,9 @@ import torch
 from scipy import stats
 from torch import nn
 
+from fewer.core.registry import system_of
 from fewer.pruning.pruning import Pruning
-from fewer.report.description import in_words, meaning_of
+from fewer.report.description import in_words
 from fewer.report.groups import grouped, interval, spelled
 from fewer.run.job import Job, Trained
 from tests.toys import Fit
@@ -62,4 +63,4 @@ def test_settings_are_told_in_words() -> None:
 
 
 def test_a_task_of_ones_own_is_described_too() -> None:
-    assert meaning_of("mine:Task").attack == "" and meaning_of("mine:Task").heading == "mine:Task"
+    assert system_of("mine:Task").description.attack == "" and system_of("mine:Task").description.heading == "mine:Task"

@@ -12,14 +12,21 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from fewer.bench.load import load, serving
+from fewer.bench.load import Load, load, serving
 from fewer.cli import main
+from fewer.systems.cellfree.bench import serve as phones
 from tests.waiting import GIVE_UP_SECONDS, until
 
 PHONE = b'{"master": 21, "rsrp_db": [-113.8, -131.9, -124.9]}'
+
+
+def asked_for(server: serving, **options: Any) -> Load:
+    """Phones, as fast as they are answered."""
+    return load(server.port, phones.PATH, phones.PHONE, rate=None, **options)
 
 
 def post(url: str, body: bytes, **headers: str) -> tuple[int, bytes]:
@@ -40,7 +47,7 @@ def figure(server: serving, pattern: str) -> float:
 
 
 def test_single_selections_are_answered_together_and_memory_stays_flat(server: serving) -> None:
-    load(server.port, rate=None, seconds=1.0)
+    asked_for(server, seconds=1.0)
     before, batches = (
         figure(server, "process_resident_memory_bytes"),
         figure(server, r'fewer_batches_total\{model="cellfree-80"\}'),
@@ -48,7 +55,7 @@ def test_single_selections_are_answered_together_and_memory_stays_flat(server: s
     answers: Counter[int] = Counter()
 
     def enough() -> bool:
-        answers.update(load(server.port, rate=None, seconds=1.0).statuses)
+        answers.update(asked_for(server, seconds=1.0).statuses)
         return answers[200] > 1000
 
     until(enough)
@@ -71,7 +78,7 @@ def test_overload_gives_503_and_the_server_lives() -> None:
         statuses: set[int] = set()
 
         def asked() -> bool:
-            statuses.update(load(server.port, rate=None, seconds=0.5, connections=48).statuses)
+            statuses.update(asked_for(server, seconds=0.5, connections=48).statuses)
             return not {200, 503} - statuses
 
         until(asked)

@@ -10,16 +10,15 @@ from typing import Any
 import pytest
 import torch
 
-from fewer.core.registry import TASKS
 from fewer.report import groups
 from fewer.studies import transfer
-from fewer.studies.matrix.cases import CASES, METHODS, SPARSITIES
-from fewer.studies.matrix.matrix import matrix as matrices
-from fewer.studies.matrix.matrix import measure as matrix_measure
+from fewer.studies.matrix import matrix as matrices
+from fewer.studies.matrix import measure as matrix_measure
+from fewer.studies.matrix.cases import METHODS, SPARSITIES, cases
 from fewer.studies.matrix.page import chart
 from fewer.sweep.run import Where
 
-TINY = sorted(name for name in CASES if name in TASKS)
+TINY = sorted(cases())
 
 
 @pytest.fixture(autouse=True)
@@ -30,8 +29,9 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrices, "cases", lambda: {name: CASES[name]})
-    monkeypatch.setattr(transfer, "cases", lambda: {name: CASES[name]})
+    found = cases((name,))
+    monkeypatch.setattr(matrices, "cases", lambda: found)
+    monkeypatch.setattr(transfer, "cases", lambda: found)
 
 
 @pytest.mark.parametrize("name", TINY)

@@ -30,7 +30,7 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     def run(scale: str, out: Path, say: study.Say) -> Result:
         return Result("a title", ["a"], list(found), figures={"toy.png": f"{len(found)} rows".encode()})
 
-    monkeypatch.setitem(study.STUDIES, "toy/table", ("toy_study:run", "a toy"))
+    monkeypatch.setitem(study._OF_ALL, "toy/table", ("toy_study:run", "a toy"))
     monkeypatch.setitem(sys.modules, "toy_study", SimpleNamespace(run=run))
     return found
 

@@ -1,4 +1,4 @@
-"""Single-phone selections a second through HTTP on loopback, server and client on the same processor.
+"""A server under load on loopback: `fewer serve` in a process of its own, and a client on the same processor.
 
 The client keeps a schedule: a request is due at its time whether or not earlier ones were answered, and its latency
 counts from then on, so a stall is not hidden by a client that waits with it. Where there are two cores the server has
@@ -25,49 +25,15 @@ from typing import Any
 
 import numpy as np
 
-from fewer.bench.row import Row
+__all__ = ["CORES", "Load", "Machine", "apart", "load", "serving", "still"]
 
-__all__ = ["Load", "load", "run", "serving"]
-
-RATE = 2000.0  # selections a second that are asked for
-SLOWEST = 0.020  # seconds, 99th percentile that is asked for
 CONNECTIONS = 16
 _HANG_SECONDS = 600  # no answer by then: it never comes, however busy the machine
-PHONES = 64  # connections at a fixed rate: so many that a request rarely waits for one to be free
 CORES = 2
-PHONE = {"master": 21, "rsrp_db": [-113.8, -131.9, -124.9]}
-
-
-def run(quick: bool = False) -> list[Row]:
-    """The rate that is asked for, then as fast as 16 clients get answers."""
-    seconds = 3.0 if quick else 10.0
-    with serving(["cellfree-80"]) as server, _apart(server), _still():
-        load(server.port, rate=500.0, seconds=1.0)
-        before, machine = server.answered(SLOWEST), _Machine.now(server)
-        asked = load(server.port, rate=RATE, seconds=seconds, connections=PHONES)
-        others, stolen = machine.taken(_Machine.now(server))
-        after = server.answered(SLOWEST)
-        spent = server.processor_seconds() + time.process_time()
-        most = load(server.port, rate=None, seconds=seconds)
-        spent = server.processor_seconds() + time.process_time() - spent
-    work, room = 1e6 * spent / most.statuses[200], 1e6 * CORES / RATE
-    within = (after[0] - before[0]) / (after[1] - before[1])
-    slow, usual, against = asked.percentile(99), asked.percentile(50), "what is asked"
-    limit, both = 1e3 * SLOWEST, f"{CORES} cores at that rate"
-    # a busy machine makes both sides wait, but not work more; so does a host that runs other machines
-    shared = f"{against}; other processes had {others:.0%} of the cores, the host took {stolen:.1%}"
-    return [
-        Row(f"selections/s held of {RATE:g} asked for", asked.rate, RATE, "1/s", asked.rate / RATE, against, 1.0),
-        Row("99th percentile at that rate", 1e3 * slow, limit, "ms", SLOWEST / slow, shared, 1.0),
-        Row("median at that rate", 1e3 * usual, limit, "ms", SLOWEST / usual, shared),
-        Row(f"answered by the server within {limit:g} ms", 100 * within, 99.0, "%", within / 0.99, shared, 1.0),
-        Row("processor time a selection, both sides", work, room, "us", room / work, both, 1.0),
-        Row("as fast as 16 clients get answers", most.rate, RATE, "1/s", most.rate / RATE, against, 1.0),
-    ]
 
 
 @contextmanager
-def _apart(server: serving) -> Iterator[None]:
+def apart(server: serving) -> Iterator[None]:
     """The server on one core, this process on another, where the system can do that."""
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
     if len(cores) < CORES:
@@ -82,7 +48,7 @@ def _apart(server: serving) -> Iterator[None]:
 
 
 @contextmanager
-def _still() -> Iterator[None]:
+def still() -> Iterator[None]:
     """No collection of garbage in the client: a pause of its own would count as the server's."""
     on = gc.isenabled()
     gc.collect()
@@ -95,7 +61,7 @@ def _still() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class _Machine:
+class Machine:
     """Seconds of processor time since the machine's start: all there were, idle ones, the host's, and ours."""
 
     whole: float
@@ -104,7 +70,7 @@ class _Machine:
     ours: float
 
     @classmethod
-    def now(cls, server: serving) -> _Machine:
+    def now(cls, server: serving) -> Machine:
         ours = server.processor_seconds() + time.process_time()
         try:
             words = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
@@ -113,7 +79,7 @@ class _Machine:
         tick = os.sysconf("SC_CLK_TCK")
         return cls(sum(words) / tick, (words[3] + words[4]) / tick, words[7] / tick, ours)
 
-    def taken(self, later: _Machine) -> tuple[float, float]:
+    def taken(self, later: Machine) -> tuple[float, float]:
         """Shares of the processor time between two looks that other processes had, and that the host took away."""
         whole, stolen = later.whole - self.whole, later.stolen - self.stolen
         others = whole - stolen - (later.idle - self.idle) - (later.ours - self.ours)
@@ -144,11 +110,11 @@ class serving:
         words = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
-    def answered(self, within: float) -> tuple[int, int]:
-        """How many selections the server has answered within so many seconds of their head, and how many in all."""
+    def answered(self, task: str, within: float) -> tuple[int, int]:
+        """How many requests the server has answered within so many seconds of their head, and how many in all."""
         with urllib.request.urlopen(f"{self.url}/metrics", timeout=_HANG_SECONDS) as answer:
             text = answer.read().decode()
-        edges = dict(re.findall(r'fewer_request_seconds_bucket\{task="cellfree",le="([^"]+)"\} (\d+)', text))
+        edges = dict(re.findall(rf'fewer_request_seconds_bucket\{{task="{task}",le="([^"]+)"\}} (\d+)', text))
         return int(edges[str(within)]), int(edges["+Inf"])
 
     def __exit__(self, *_: object) -> None:
@@ -176,10 +142,12 @@ class Load:
         return float(np.percentile(self.latencies, q))
 
 
-def load(port: int, *, rate: float | None, seconds: float, connections: int = CONNECTIONS) -> Load:
-    """Ask for single selections at a rate, or without one as soon as a connection is free."""
-    body = json.dumps(PHONE).encode()
-    head = b"POST /v1/cellfree/predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+def load(
+    port: int, path: str, content: Any, *, rate: float | None, seconds: float, connections: int = CONNECTIONS
+) -> Load:
+    """Send the same JSON at a rate, or without one as soon as a connection is free."""
+    body = json.dumps(content).encode()
+    head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n".encode()
     message = head + b"content-length: %d\r\n\r\n" % len(body) + body
     with asyncio.Runner(loop_factory=_fast_loop()) as runner:
         return runner.run(_load(port, message, rate, seconds, connections))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import json
 import platform
 import time
@@ -15,15 +14,27 @@ from typing import Any
 from fewer.bench.row import Row
 from fewer.core.errors import UserError
 from fewer.core.files.atomic import write_whole
+from fewer.core.registry import systems
+from fewer.core.system import Named, imported
 from fewer.packs.compiled import missing
 
-__all__ = ["ELSEWHERE", "Line", "hardware", "head", "line_text", "measure", "write"]
+__all__ = ["ELSEWHERE", "Line", "benches", "hardware", "head", "line_text", "measure", "write"]
+
+_OF_ALL = {"sparse": "packs: latency, throughput, size"}
 
 # what a user may pick instead and cannot be measured in the same run
 ELSEWHERE = {
     "d3rlpy": "cannot be installed beside us, and publishes no updates a second to hold ours against (its issue 225)",
 }
 WITH_PACKS = ("sparse", "cellfree", "serve")  # slower where the C kernels are missing
+
+
+def benches() -> dict[str, Named]:
+    """Every bench: its module, and what it compares."""
+    found = {name: (f"fewer.bench.{name}", line) for name, line in _OF_ALL.items()}
+    for system in systems().values():
+        found |= system.benches
+    return found
 
 
 @dataclass(frozen=True)
@@ -44,7 +55,7 @@ def measure(name: str, *, quick: bool, strict: bool = False) -> list[Line]:
     """A bench's rows; what it needs and is not here (CUDA, data, a library) is a row that says so, unless `strict`."""
     begin = time.perf_counter()
     try:
-        rows = importlib.import_module(f"fewer.bench.{name}").run(quick=quick)
+        rows = imported(benches()[name][0]).run(quick=quick)
     except (UserError, ImportError) as error:
         if strict:
             raise

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import importlib
 import os
 import re
 import sys
@@ -15,13 +14,15 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from fewer import __version__
 from fewer.cli.colour import painted
 from fewer.core.errors import Notice, UserError
 from fewer.core.machine.memory import out_of_memory
+from fewer.core.registry import systems
 from fewer.core.settings import nearest
+from fewer.core.system import Named, imported
+from fewer.core.version import VERSION
 
-__all__ = ["VERBS", "main"]
+__all__ = ["VERBS", "main", "offered"]
 
 VERBS = {
     "demo": "train, prune, attack, pack and report on embedded data, in minutes",
@@ -29,7 +30,6 @@ VERBS = {
     "train": "train a task's networks into a run folder, or go on there",
     "evaluate": "a run's figures on the test split, also under attack",
     "vote": "figures of several runs as one ensemble",
-    "submit": "rain forecasts of runs as the competition's zip or as NetCDF; verify such a zip",
     "pack": "write a run's kept weights into one small file",
     "run": "predict with a pack",
     "export": "a pack as C or ONNX",
@@ -70,15 +70,23 @@ class Parser(argparse.ArgumentParser):
         raise UserError(f"option {name!r}", expected, nearest(name, [o for o in known if len(o) > 2 or len(name) <= 2]))
 
 
+def offered() -> dict[str, Named]:
+    """Every verb: where its module is and what it does."""
+    found = {name: (f"fewer.cli.verbs.{name}", line) for name, line in VERBS.items()}
+    for system in systems().values():
+        found |= system.verbs
+    return found
+
+
 def parser() -> Parser:
     """Every verb with its arguments."""
     top = Parser(prog="fewer", description="Networks with fewer weights that do the same job.")
-    top.add_argument("--version", action="version", version=f"fewer {__version__}")
-    verbs = top.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=Parser)
-    top.verbs = verbs.choices
-    for name, help_line in VERBS.items():
-        verb = verbs.add_parser(name, help=help_line, description=help_line)
-        importlib.import_module(f"fewer.cli.{name}").add(verb)
+    top.add_argument("--version", action="version", version=f"fewer {VERSION}")
+    parts = top.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=Parser)
+    top.verbs = parts.choices
+    for name, (module, help_line) in offered().items():
+        verb = parts.add_parser(name, help=help_line, description=help_line)
+        imported(module).add(verb)
         verb.add_argument("--json", action="store_true", help="print JSON for programs, no progress")
     return top
 
@@ -98,7 +106,7 @@ def main(words: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("default", Notice)
             warnings.showwarning = functools.partial(_show, warnings.showwarning)
-            importlib.import_module(f"fewer.cli.{arguments.verb}").run(arguments)
+            imported(offered()[arguments.verb][0]).run(arguments)
         sys.stdout.flush()
     except UserError as error:
         print(f"{painted('fewer:', 'red', sys.stderr)} {error}", file=sys.stderr)

@@ -1,46 +1,67 @@
-"""Tasks by name, imported only when asked for: torch, MONAI and MuJoCo are heavy, `fewer --help` is not."""
+"""Systems and tasks by name, imported only when asked for: torch, MONAI and MuJoCo are heavy, `fewer --help` is not."""
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 from collections.abc import Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from fewer.core.errors import UserError
 from fewer.core.settings import from_text, nearest
+from fewer.core.system import Description, System, imported
 
 if TYPE_CHECKING:
     from fewer.core.task import Task
 
-__all__ = ["TASKS", "make", "task_class"]
+__all__ = ["SYSTEMS", "make", "system_of", "systems", "task_class"]
 
-TASKS: dict[str, tuple[str, str]] = {
-    "vision": ("fewer.systems.vision.task.task:Vision", "small classifiers that withstand adversarial images"),
-    "cellfree": (
-        "fewer.systems.cellfree.task.task:CellFree",
-        "the access points that should serve a phone, from a few measurements",
-    ),
-    "control": (
-        "fewer.systems.control.task.task:Control",
-        "policies from logged data, with most of their weights removed before training",
-    ),
-    "nowcast": ("fewer.systems.nowcast.task.task:Nowcast", "eight hours of rain from one hour of satellite images"),
+# a folder and a line here make a first-class system; installed packages join by entry points of group `fewer.systems`
+SYSTEMS = {
+    "vision": "fewer.systems.vision.system:SYSTEM",
+    "cellfree": "fewer.systems.cellfree.system:SYSTEM",
+    "control": "fewer.systems.control.system:SYSTEM",
+    "nowcast": "fewer.systems.nowcast.system:SYSTEM",
 }
+
+
+@functools.cache
+def systems() -> dict[str, System]:
+    """All there are, ours first, then those of installed packages by name."""
+    found = {name: imported(place) for name, place in SYSTEMS.items()}
+    for point in sorted(entry_points(group="fewer.systems"), key=lambda point: point.name):
+        if point.name in found:
+            continue
+        try:
+            found[point.name] = imported(point.value)
+        except Exception as error:  # somebody else's package: what is broken there is no reason to stop here
+            print(
+                f"fewer: system {point.name!r} is left out: {point.value} cannot be imported ({error})", file=sys.stderr
+            )
+    return found
+
+
+def system_of(task: str) -> System:
+    """The system of that name, or what can be said of anybody's task."""
+    if task in systems():
+        return systems()[task]
+    return System("a task of your own", task, Description(task, "A task of your own."))
 
 
 def task_class(name: str) -> tuple[type[Task[Any]], type[Any] | None]:
     """The class behind a name or a `module:Class`, and its settings' class if it has one."""
-    if name in TASKS:
-        place = TASKS[name][0]
+    if name in systems():
+        place = systems()[name].task
     elif ":" in name:
         place = name
         if str(Path.cwd()) not in sys.path:
             sys.path.insert(0, str(Path.cwd()))
     else:
-        raise UserError(f"task {name!r}", "a task's name or module:Class", nearest(name, list(TASKS)))
+        raise UserError(f"task {name!r}", "a task's name or module:Class", nearest(name, list(systems())))
     module_name, _, class_name = place.partition(":")
     if not module_name or not class_name:
         raise UserError(f"task {name!r}", "module:Class, such as mine:Mine")
@@ -67,8 +88,8 @@ def _imported(module_name: str, place: str, name: str) -> ModuleType:
         return importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         cure = "is it on the path? Commands run in the folder where the module lies"
-        if name in TASKS:
-            cure = f"pip install 'fewer[{name}]'"
+        if name in systems():
+            cure = f"pip install '{systems()[name].install}'"
         elif error.name is not None and not f"{module_name}.".startswith(f"{error.name}."):
             cure = f"{module_name} needs {error.name}: install it"
         raise UserError(f"{place} ({error})", "an importable module", cure) from None
@@ -86,7 +107,7 @@ def make(name: str, pairs: Sequence[str] = ()) -> Task[Any]:
     if settings is None and pairs:
         raise UserError(f"--set {pairs[0]}", f"no settings: {name} has none", "leave --set out")
     given: tuple[Any, ...] = () if settings is None else (from_text(settings, pairs),)
-    if name in TASKS:
+    if name in systems():
         return kind(*given)
     from fewer.core.user_code import called
 

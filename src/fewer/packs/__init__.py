@@ -1,1 +1,4 @@
-"""Packs: the file, the program in it, a runtime without torch, exports.\n\nNothing is imported here, so that packs open where torch is not installed."""
+"""Packs: the file, the program in it, a runtime without torch, exports.
+
+Nothing is imported here, so that packs open where torch is not installed.
+"""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +11,8 @@ from fewer.core.abilities import Classifier
 from fewer.core.engines.evaluate import evaluate
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.errors import UserError
+from fewer.core.registry import system_of
+from fewer.core.system import imported
 from fewer.core.task import Task
 from fewer.report.groups import Group, interval
 from fewer.run.job import Trained
@@ -19,7 +20,6 @@ from fewer.run.job import Trained
 __all__ = ["attack_curve", "budgets", "quality_under", "shortened"]
 
 SHARES = (0.0, 0.25, 0.5, 1.0)  # of the budget asked for
-_EPISODES, _HORIZON, _WINDOWS, _EXAMPLES = 4, 400, 12, 16
 
 
 def budgets(attack: str) -> list[tuple[float, str]]:
@@ -35,28 +35,13 @@ def budgets(attack: str) -> list[tuple[float, str]]:
     return found
 
 
-def shortened(task: Task[Any], limit: int) -> Task[Any]:
+def shortened(name: str, task: Task[Any], limit: int) -> Task[Any]:
     """The task with less data, where attacking or making all of it would take minutes; the same for every run.
 
     Predictions do not depend on how much there is.
     """
-    settings: Any = getattr(task, "settings", None)
-    kind = type(task).__name__
-    if kind == "Control" and settings.rolls_out:
-        horizon = min(settings.horizon or _HORIZON, _HORIZON)
-        fewer = dataclasses.replace(settings, episodes=min(settings.episodes, _EPISODES), horizon=horizon)
-        return type(task)(fewer, logs=task.logs)  # type: ignore[call-arg,attr-defined]
-    if kind == "CellFree":
-        fewer = dataclasses.replace(settings, test_phones=min(settings.test_phones, limit))
-        return type(task)(fewer, world=task.world, survey=task.survey("train"))  # type: ignore[call-arg,attr-defined]
-    if kind == "Nowcast" and not settings.data:  # weather is made anew, and window i is the same whatever the count
-        fewer = dataclasses.replace(
-            settings,
-            train_windows=min(settings.train_windows, _EXAMPLES),
-            test_windows=min(settings.test_windows, _WINDOWS),
-        )
-        return type(task)(fewer)  # type: ignore[call-arg]
-    return task
+    short = system_of(name).shorten
+    return imported(short)(task, limit) if short else task
 
 
 def quality_under(run: Trained, task: Task[Any], attack: str, limit: int) -> float:
@@ -73,7 +58,9 @@ def attack_curve(groups: Sequence[Group], attack: str, limit: int) -> dict[str, 
         raise UserError(f"--limit {limit}", "at least one sample")
     curves = {}
     for group in groups:
-        task = shortened(group.first.task, limit)  # its own: groups may differ in the networks they ask for
+        task = shortened(
+            group.job.task, group.first.task, limit
+        )  # its own: groups may differ in the networks they ask for
         curves[group.name] = [
             (budget, *interval([quality_under(run, task, text, limit) for run in group.runs]))
             for budget, text in budgets(attack)

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 
 from fewer.core.abilities import Attackable
 from fewer.core.engines.evaluate import evaluate, predictor
+from fewer.core.registry import system_of
+from fewer.core.system import imported
 from fewer.ensemble.combine import combine
 from fewer.report.attacks import attack_curve, shortened
 from fewer.report.chart import bars, curves
-from fewer.report.description import figure_of, in_words, meaning_of, shown
+from fewer.report.description import in_words, metric_of, shown
 from fewer.report.groups import Group, Interval, run_name, spelled
 from fewer.report.layers import keeps, losses
 from fewer.report.page import abreast, cards, details, figure, heading, table, words
-from fewer.report.pictures import PICTURES
 from fewer.report.sizes import KINDS, Sizes, sizes_of
 
 __all__ = ["chapter"]
@@ -24,13 +25,13 @@ def chapter(task: str, groups: Sequence[Group], attacks: Sequence[str], limit: i
     """Parts of the section, in the order in which one asks."""
     sizes = {group.name: sizes_of(group.first) for group in groups}
     return [
-        words(meaning_of(task).lead),
-        _cards(groups, sizes),
+        words(system_of(task).description.lead),
+        _cards(task, groups, sizes),
         *_trained(groups),
         *_quality(task, groups),
-        *_learning(groups),
+        *_learning(task, groups),
         *_attacked(task, groups, attacks, limit),
-        *_voted(groups, limit),
+        *_voted(task, groups, limit),
         *_sized(groups, sizes),
         *_pictures(task, groups, attacks),
     ]
@@ -40,18 +41,23 @@ def _leading(group: Group) -> str:
     return next(iter(group.first.figures), "")
 
 
-def _figure(found: Interval, name: str) -> str:
-    return spelled(found, lambda value: shown(value, figure_of(name)[2]))
+def _figure(task: str, found: Interval, name: str) -> str:
+    return spelled(found, lambda value: shown(value, metric_of(task, name).share))
 
 
-def _cards(groups: Sequence[Group], sizes: dict[str, Sizes]) -> str:
+def _cards(task: str, groups: Sequence[Group], sizes: dict[str, Sizes]) -> str:
     """Of the run with the fewest weights: what is left, how well it does, how small and fast it is."""
     least = min(groups, key=lambda group: group.kept)
     found, name = [], _leading(least)
     if least.kept < least.weights:
         found.append((f"{100 * least.count.density:.3g} %", f"of the weights kept in {least.name}: {least.count}"))
     if name:
-        found.append((shown(least.figure(name)[0], figure_of(name)[2]), f"{figure_of(name)[0]} of {least.name}"))
+        found.append(
+            (
+                shown(least.figure(name)[0], metric_of(task, name).share),
+                f"{metric_of(task, name).label} of {least.name}",
+            )
+        )
     size = sizes[least.name]
     if math.isfinite(size.smaller):
         found.append((f"{size.smaller:.3g}x", f"smaller as a pack, lossless: {size.packed['float32']:,} bytes"))
@@ -70,27 +76,31 @@ def _trained(groups: Sequence[Group]) -> list[str]:
 
 def _quality(task: str, groups: Sequence[Group]) -> list[str]:
     names = list(dict.fromkeys(name for group in groups for name in group.first.figures))
-    wanted = [name for name in meaning_of(task).figures if name in names] or names[:4]
+    wanted = [name for name in system_of(task).description.metrics if name in names] or names[:4]
     rows = [
-        [g.name, f"{g.kept:,}", f"{g.count.kept_prunable:,}", *[_figure(g.figure(name), name) for name in wanted]]
+        [g.name, f"{g.kept:,}", f"{g.count.kept_prunable:,}", *[_figure(task, g.figure(n), n) for n in wanted]]
         for g in groups
     ]
-    told = ". ".join(f"{figure_of(n)[0].capitalize()}: {figure_of(n)[1]}" for n in wanted if figure_of(n)[1])
+    told = ". ".join(
+        f"{metric_of(task, n).label.capitalize()}: {metric_of(task, n).meaning}"
+        for n in wanted
+        if metric_of(task, n).meaning
+    )
     every = table(
-        ["figure", *[g.name for g in groups]], [[n, *[_figure(g.figure(n), n) for g in groups]] for n in names]
+        ["figure", *[g.name for g in groups]], [[n, *[_figure(task, g.figure(n), n) for g in groups]] for n in names]
     )
     parts = [
         heading("How well it went"),
-        table(["run", "weights", "of them prunable", *[figure_of(name)[0] for name in wanted]], rows),
+        table(["run", "weights", "of them prunable", *[metric_of(task, name).label for name in wanted]], rows),
         f'<p class="soft">{told}.</p>' if told else "",
         details("every figure", every) if len(names) > len(wanted) else "",
     ]
     return [part for part in parts if part]
 
 
-def _against_sparsity(groups: Sequence[Group], name: str) -> str:
+def _against_sparsity(task: str, groups: Sequence[Group], name: str) -> str:
     """A line a recipe; the dense network, where there is one, begins each."""
-    label, _, share = figure_of(name)
+    metric = metric_of(task, name)
     dense = [group for group in groups if group.kept == group.weights and not group.job.harden]
     series: dict[str, list[tuple[float, ...]]] = {}
     for group in sorted(groups, key=lambda g: g.sparsity):
@@ -105,19 +115,19 @@ def _against_sparsity(groups: Sequence[Group], name: str) -> str:
         series.setdefault(recipe, []).append((100 * group.sparsity, *group.figure(name)))
     if len(series) > 1:  # it begins the other lines
         series.pop("dense", None)
-    chart = curves(series, "weights removed, in percent of all", label, percent=share, marks=True)
+    chart = curves(series, "weights removed, in percent of all", metric.label, percent=metric.share, marks=True)
     several = any(len(group.runs) > 1 for group in groups)
     bands = " Bands are 95 % confidence intervals over seeds." if several else " One seed a point: no intervals."
     return figure(chart, f"Quality against sparsity.{bands}")
 
 
-def _learning(groups: Sequence[Group]) -> list[str]:
+def _learning(task: str, groups: Sequence[Group]) -> list[str]:
     charts = [
         figure(curves(series, "step", f"loss of {network}"), f"Training loss of {network}, mean of each interval.")
         for network, series in losses(groups).items()
     ]
     if len({round(group.sparsity, 4) for group in groups}) > 1:
-        charts.append(_against_sparsity(groups, _leading(groups[0])))
+        charts.append(_against_sparsity(task, groups, _leading(groups[0])))
     pruned = [group for group in groups if group.first.mask]
     charts += [
         figure(
@@ -130,17 +140,17 @@ def _learning(groups: Sequence[Group]) -> list[str]:
     return [heading("Learning, and what is left of the weights"), words(note) if pruned else "", abreast(*charts)]
 
 
-def _voted(groups: Sequence[Group], limit: int) -> list[str]:
+def _voted(task: str, groups: Sequence[Group], limit: int) -> list[str]:
     """Members that were made for the same data, alone and together; on a part of the test split, all on the same."""
     members = [run for group in groups for run in group.runs if run.job.settings == groups[0].job.settings]
     if len(members) < 2:
         return []
-    task, name = shortened(members[0].task, limit), _leading(groups[0])
-    predicts = [predictor(task, run.modules, run.job.seeds[0]) for run in members]
-    found = {run_name(run): evaluate(task, one) for run, one in zip(members, predicts)}
-    found["mean of all"] = evaluate(task, combine(task, predicts, "mean"))
-    rows = [[who, shown(figures[name], figure_of(name)[2])] for who, figures in found.items()]
-    label, mean = figure_of(name)[0], found["mean of all"][name]
+    short, name = shortened(task, members[0].task, limit), _leading(groups[0])
+    predicts = [predictor(short, run.modules, run.job.seeds[0]) for run in members]
+    found = {run_name(run): evaluate(short, one) for run, one in zip(members, predicts)}
+    found["mean of all"] = evaluate(short, combine(short, predicts, "mean"))
+    rows = [[who, shown(figures[name], metric_of(task, name).share)] for who, figures in found.items()]
+    label, mean = metric_of(task, name).label, found["mean of all"][name]
     passed = sum(mean > found[run_name(run)][name] for run in members)
     note = (
         "Each network's answers, and the mean of them all as one answer, all counted on the same part of the test "
@@ -150,22 +160,24 @@ def _voted(groups: Sequence[Group], limit: int) -> list[str]:
 
 
 def _attacked(task: str, groups: Sequence[Group], attacks: Sequence[str], limit: int) -> list[str]:
-    meaning = meaning_of(task)
-    wanted = list(attacks) or ([meaning.attack] if meaning.attack else [])
+    described = system_of(task).description
+    wanted = list(attacks) or ([described.attack] if described.attack else [])
     if not wanted or wanted == ["none"] or not all(isinstance(group.first.task, Attackable) for group in groups):
         return []
-    label, _, share = figure_of(_leading(groups[0]))
+    metric = metric_of(task, _leading(groups[0]))
     parts = []
     for attack in wanted:
         found = attack_curve(groups, attack, limit)
-        chart = curves(found, meaning.unit, f"{label} under attack", percent=share, marks=True)
+        chart = curves(found, described.unit, f"{metric.label} under attack", percent=metric.share, marks=True)
         budgets = [f"{point[0]:g}" for point in next(iter(found.values()))]
-        rows = [[name, *[_figure((p[1], p[2]), _leading(groups[0])) for p in line]] for name, line in found.items()]
-        parts.append(figure(chart, f"{label} against the budget of {attack}."))
+        rows = [
+            [name, *[_figure(task, (p[1], p[2]), _leading(groups[0])) for p in line]] for name, line in found.items()
+        ]
+        parts.append(figure(chart, f"{metric.label} against the budget of {attack}."))
         parts.append(
             figure(table(["budget", *budgets], rows), "The same in numbers; the first column is not attacked.")
         )
-    return [heading("Under attack"), words(meaning.adversary), abreast(*parts)]
+    return [heading("Under attack"), words(described.adversary), abreast(*parts)]
 
 
 def _sized(groups: Sequence[Group], sizes: dict[str, Sizes]) -> list[str]:
@@ -191,12 +203,13 @@ def _sized(groups: Sequence[Group], sizes: dict[str, Sizes]) -> list[str]:
 
 def _pictures(task: str, groups: Sequence[Group], attacks: Sequence[str]) -> list[str]:
     """Of the densest and of the sparsest run: what pruning changed is what lies between them."""
-    if task not in PICTURES:
+    if not system_of(task).picture:
         return []
-    attack = next((a for a in attacks if a != "none"), "") or meaning_of(task).attack
+    draw = imported(system_of(task).picture)
+    attack = next((a for a in attacks if a != "none"), "") or system_of(task).description.attack
     ends = list(dict.fromkeys([max(groups, key=lambda g: g.kept).name, min(groups, key=lambda g: g.kept).name]))
     parts = []
     for group in groups:
         if group.name in ends:
-            parts += [heading(f"Seen: {group.name}"), PICTURES[task](group.first, attack)]
+            parts += [heading(f"Seen: {group.name}"), draw(group.first, attack)]
     return parts

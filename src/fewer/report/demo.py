@@ -1,4 +1,4 @@
-"""The demonstration: four systems trained, pruned, attacked, voted, packed and reported, on embedded data alone."""
+"""The demonstration: every system trained, pruned, attacked, voted, packed and reported, on embedded data alone."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from fewer import zoo
-from fewer.core.engines.base import Training
 from fewer.core.engines.loop import Loop
-from fewer.core.engines.optimizer import Optimizer
 from fewer.core.errors import UserError
 from fewer.core.files.atomic import write_whole
+from fewer.core.registry import systems
+from fewer.core.system import imported
 from fewer.packs.pack import load as load_pack
 from fewer.packs.show import removed
-from fewer.pruning.pruning import Pruning
 from fewer.report.attacks import shortened
-from fewer.report.description import figure_of
+from fewer.report.description import metric_of
 from fewer.report.page import Page, table, words
 from fewer.report.runs import page_of
 from fewer.run.job import Job, Trained, load
@@ -31,44 +30,15 @@ _LIMIT = 200  # test samples that are attacked
 
 
 def jobs() -> dict[str, Job]:
-    """Digits dense, with 95 % removed before training, and hardened while pruned; then the other three systems.
+    """Those of every system that has a demonstration.
 
     Each shows what one gets in seconds, not what a study reaches: `fewer reproduce --list` has those.
     """
-    return {**_vision(), **_cellfree(), **_control(), **_nowcast()}
-
-
-def _vision() -> dict[str, Job]:
-    network, short = ("network=mlp",), Training(steps=600, batch=128, optimizer=Optimizer(lr=2e-3, decay_from=0.5))
-    gradual = Pruning("magnitude", 0.9, scope="global", when="gradual")
-    return {
-        "digits-dense": Job("vision", network, short),
-        "digits-snip95": Job("vision", network, short, prune=Pruning("snip", 0.95)),
-        "digits-hardened90": Job("vision", network, short, harden="pgd:0.1,steps=5", prune=gradual),
-    }
-
-
-def _cellfree() -> dict[str, Job]:
-    training = Training(steps=1500, batch=100)
-    return {"cellfree90": Job("cellfree", (), training, prune=Pruning("magnitude", 0.9, when="gradual"))}
-
-
-def _control() -> dict[str, Job]:
-    """A clone of the embedded expert, from a few of its steps."""
-    settings = ("environment=hopper", "algorithm=plain-bc", "transitions=20000", "episodes=5")
-    training = Training(steps=2000, batch=256, optimizer=Optimizer(lr=3e-3, decay_from=0.5))
-    return {
-        "control-dense": Job("control", settings, training),
-        "control-snip95": Job("control", settings, training, prune=Pruning("snip", 0.95)),
-    }
-
-
-def _nowcast() -> dict[str, Job]:
-    """Generated weather over a small map; a quota, because magnitudes alone would empty the widest layers."""
-    settings = ("size=36", "width=8", "train_windows=200", "validation_windows=8", "test_windows=24")
-    rule = Optimizer("adamw", lr=2e-3, weight_decay=2e-2, clip_value=2.0, warmup=30, decay_from=0.3)
-    prune = Pruning("magnitude", 0.8, when="gradual", layer_quota=0.02, samples=8)
-    return {"nowcast80": Job("nowcast", settings, Training(steps=150, batch=8, optimizer=rule), prune=prune)}
+    found: dict[str, Job] = {}
+    for system in systems().values():
+        if system.demo:
+            found |= imported(system.demo)()
+    return found
 
 
 def demo(out: Path, bar: Bar, chosen: dict[str, Job] | None = None) -> Path:
@@ -95,7 +65,7 @@ def demo(out: Path, bar: Bar, chosen: dict[str, Job] | None = None) -> Path:
     _add_left_out_(page, left_out)
     _add_zoo_(page)
     for run in runs:
-        light = dataclasses.replace(run, task=shortened(run.task, _LIMIT))
+        light = dataclasses.replace(run, task=shortened(run.job.task, run.task, _LIMIT))
         pack_run(light, out / f"{run.path.name}.pack")
     write_whole(out / "report.html", page.html().encode())
     return (out / "report.html").resolve()
@@ -114,10 +84,8 @@ def _add_zoo_(page: Page) -> None:
         figures = dict(pack.settings.get("figures") or {})
         if figures:
             first = next(iter(figures))
-            size = zoo.path(name).stat().st_size
-            rows.append(
-                [name, pack.settings["task"], size, f"{removed(pack):.0%}", figure_of(first)[0], figures[first]]
-            )
+            size, task = zoo.path(name).stat().st_size, str(pack.settings["task"])
+            rows.append([name, task, size, f"{removed(pack):.0%}", metric_of(task, first).label, figures[first]])
     page.add(
         "What comes with the package",
         words(

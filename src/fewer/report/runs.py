@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from fewer.core.files.run_folder import Folder
+from fewer.core.registry import system_of
 from fewer.report.attacks import budgets
 from fewer.report.chapter import chapter
-from fewer.report.description import meaning_of
 from fewer.report.groups import grouped, run_name
 from fewer.report.page import Page, table, words
 from fewer.run.job import Trained
@@ -28,7 +28,7 @@ def page_of(runs: Sequence[Trained], title: str, attacks: Sequence[str] = (), li
     page = Page(title, f"{count}; everything below was measured from their files, on this machine.")
     for task in dict.fromkeys(run.job.task for run in runs):
         own = grouped([run for run in runs if run.job.task == task])
-        page.add(meaning_of(task).heading, *chapter(task, own, attacks, limit))
+        page.add(system_of(task).description.heading, *chapter(task, own, attacks, limit))
     page.add("How to read this", *_reading())
     page.add(
         "Where the numbers come from",

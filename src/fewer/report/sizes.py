@@ -51,7 +51,7 @@ class Sizes:
 
 def sizes_of(run: Trained) -> Sizes:
     """Pack it, round the pack, and time the lossless one; a prediction that cannot be packed is a row that says so."""
-    run = dataclasses.replace(run, task=shortened(run.task, _SAMPLES))
+    run = dataclasses.replace(run, task=shortened(run.job.task, run.task, _SAMPLES))
     dense = sum(4 * p.numel() for name in _used(run) for p in run.modules[name].parameters())
     packed: dict[str, int] = {}
     why, times = "", (float("nan"), float("nan"))

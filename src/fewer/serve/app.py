@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import AsyncIterator, MutableMapping, Sequence
 from contextlib import asynccontextmanager
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,8 +17,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
 
-from fewer import __version__
 from fewer.core.errors import UserError
+from fewer.core.registry import system_of
+from fewer.core.version import VERSION
 from fewer.serve.describe import REFUSALS, prediction_paths
 from fewer.serve.door import Door, checked_name
 from fewer.serve.fields import Deadline
@@ -127,7 +129,7 @@ class Application:
             sys.setswitchinterval(usual)
 
         # FastAPI's own pages of documentation load their scripts from elsewhere
-        web = FastAPI(title="fewer", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan,
+        web = FastAPI(title="fewer", version=VERSION, docs_url=None, redoc_url=None, lifespan=lifespan,
                       openapi_url=None)  # fmt: skip
         web.add_exception_handler(RequestValidationError, _invalid)
         web.add_exception_handler(Refusal, _refused)
@@ -170,13 +172,14 @@ class Application:
         async def first() -> Response:
             return FileResponse(STATIC / "index.html", headers=_HEADERS)
 
-        for task, service in self.services.items():
-            if service.page:
-                web.get(f"/{task}", include_in_schema=False)(_page(STATIC / service.page))
+        pages = {task: folder for task in self.services if (folder := _page_folder(task)) is not None}
+        for task, folder in pages.items():
+            web.get(f"/{task}", include_in_schema=False)(_page(folder / "index.html"))
+            web.mount(f"/static/{task}", StaticFiles(directory=folder))
 
         @web.get("/v1/tasks", include_in_schema=False)
         async def tasks() -> list[dict[str, Any]]:
-            return [{"task": task, "title": s.title, "page": s.page is not None} for task, s in self.services.items()]
+            return [{"task": task, "title": s.title, "page": task in pages} for task, s in self.services.items()]
 
         web.mount("/static", StaticFiles(directory=STATIC))
 
@@ -200,6 +203,11 @@ def _path(location: bytes) -> bytes:
     parts = urlsplit(location)
     query = b"?" + parts.query if parts.query else b""
     return b"/" + parts.path.lstrip(b"/") + query  # two slashes would begin another server's name
+
+
+def _page_folder(task: str) -> Path | None:
+    package = system_of(task).page
+    return Path(str(files(package))) if package else None
 
 
 def _page(file: Path) -> Any:

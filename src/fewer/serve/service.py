@@ -1,18 +1,19 @@
 """How a task is served: what its requests and answers look like, and what its page may ask for beside predictions.
 
-A task joins with one module that derives from `Service`, a line in `SERVICES`, and a page `static/TASK.html`. A task
-without one (your own) is served by `Service` itself: the pack's inputs by name in, its output out.
+A system joins with a class that derives from `Service` and a folder with its page. A task without one (your own) is
+served by `Service` itself: the pack's inputs by name in, its output out.
 """
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fewer.core.registry import system_of
+from fewer.core.system import imported
 from fewer.packs.file.tensors import Array
 from fewer.packs.program import Input
 from fewer.serve.bodies import Archive
@@ -25,14 +26,7 @@ from fewer.serve.written import write_json
 if TYPE_CHECKING:
     from fastapi import APIRouter
 
-__all__ = ["SERVICES", "Row", "Schema", "Service", "array_schema", "services_of"]
-
-SERVICES = {
-    "vision": "fewer.systems.vision.service:VisionService",
-    "cellfree": "fewer.systems.cellfree.service:CellFreeService",
-    "control": "fewer.systems.control.service:ControlService",
-    "nowcast": "fewer.systems.nowcast.service:NowcastService",
-}
+__all__ = ["Row", "Schema", "Service", "array_schema", "services_of"]
 
 UNFOLDED = 4  # times what a request may have, for what an npz in it holds
 Schema = dict[str, Any]
@@ -43,7 +37,6 @@ class Service:
     """All models of one task. Requests of one sample and of a batch differ by an axis of samples in front."""
 
     title = "A model of your own"
-    page: str | None = None  # a file under static/
     page_bytes = 1 << 16  # the most that its page asks with
     reads_rows = False  # whether `row` may say more than None
 
@@ -172,9 +165,7 @@ def services_of(models: Sequence[Model]) -> dict[str, Service]:
     """A service for each task that has a model, in the order in which tasks first appear."""
     found: dict[str, Service] = {}
     for task in dict.fromkeys(model.task for model in models):
-        kind = Service
-        if task in SERVICES:
-            module, _, name = SERVICES[task].partition(":")
-            kind = getattr(importlib.import_module(module), name)
+        system = system_of(task)
+        kind = imported(system.service) if system.service else Service
         found[task] = kind(task, [model for model in models if model.task == task])
     return found

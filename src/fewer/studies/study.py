@@ -8,7 +8,6 @@ the figures, never over a file that holds more.
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import platform
@@ -21,83 +20,27 @@ from typing import Any
 from fewer.core.errors import UserError
 from fewer.core.files.atomic import write_whole
 from fewer.core.html_table import shown
+from fewer.core.registry import systems
 from fewer.core.settings import nearest
+from fewer.core.system import Named, imported
 from fewer.studies.remarks import remarks_on
 
-__all__ = ["STUDIES", "Result", "Say", "hardware", "in_words", "reproduce"]
+__all__ = ["Result", "Say", "hardware", "in_words", "reproduce", "studies"]
 
 Say = Callable[[str], None]
 
-STUDIES: dict[str, tuple[str, str]] = {
-    "vision/table2": ("fewer.systems.vision.studies.capacity:table2", "PGD-trained networks of six sizes under PGD-40"),
-    "vision/table3": ("fewer.systems.vision.studies.capacity:table3", "FGSM-trained networks under FGSM and PGD-40"),
-    "vision/fig2-3": ("fewer.systems.vision.studies.capacity:curves", "accuracy against capacity, FGSM and PGD"),
-    "vision/fig4": ("fewer.systems.vision.studies.boundaries:boundaries", "decision boundaries around real images"),
-    "vision/fig5-8": (
-        "fewer.systems.vision.studies.features:features",
-        "usefulness of features, plain and under attack",
-    ),
-    "vision/shrink": (
-        "fewer.systems.vision.studies.shrink:shrinking",
-        "features removed by usefulness, magnitude or chance",
-    ),
-    "vision/lightest": (
-        "fewer.systems.vision.studies.lightest:lightest",
-        "robust accuracy against kept weights, all recipes",
-    ),
-    "vision/fig9-12": (
-        "fewer.systems.vision.studies.lottery:tickets",
-        "lottery tickets, normal, FGSM- and PGD-trained",
-    ),
-    "cellfree/statistics": (
-        "fewer.systems.cellfree.studies.paper:statistics",
-        "ignored links, power share, closest access points",
-    ),
-    "cellfree/fig2": ("fewer.systems.cellfree.studies.paper:fig2", "precision and recall of the paper's network"),
-    "cellfree/fig3": ("fewer.systems.cellfree.studies.paper:fig3", "AUC and average precision of the paper's network"),
-    "cellfree/selectors": (
-        "fewer.systems.cellfree.studies.selectors:selectors",
-        "every selector against what is possible",
-    ),
-    "cellfree/ceiling": (
-        "fewer.systems.cellfree.studies.selectors:ceiling",
-        "what n measurements of error s can give at most",
-    ),
-    "cellfree/scaling": ("fewer.systems.cellfree.studies.selectors:scaling", "the local model as the network grows"),
-    "control/fig1": (
-        "fewer.systems.control.studies.paper:fig1",
-        "score against sparsity, BCQ and BC, SNIP beside all others",
-    ),
-    "control/fig2": (
-        "fewer.systems.control.studies.paper:fig2",
-        "score against sparsity, BCQ and BC, GraSP beside all others",
-    ),
-    "control/fig3": ("fewer.systems.control.studies.memory:fig3", "weights left in each layer, SNIP and GraSP"),
-    "control/table1": ("fewer.systems.control.studies.memory:table1", "bytes of pruned networks by format"),
-    "control/fig4": ("fewer.systems.control.studies.memory:fig4", "bytes against sparsity"),
-    "nowcast/weather": (
-        "fewer.systems.nowcast.studies.weather:weather",
-        "generated weather beside OPERA and the real bands",
-    ),
-    "cellfree/se": (
-        "fewer.systems.cellfree.studies.efficiency:efficiency",
-        "spectral efficiency of predicted clusters",
-    ),
+_OF_ALL: dict[str, Named] = {
     "matrix": ("fewer.studies.matrix.matrix:matrix", "every way of pruning on every task"),
     "transfer": ("fewer.studies.transfer:transfer", "hardening, voting and packing on every task"),
-    "nowcast/table1": (
-        "fewer.systems.nowcast.studies.tables:table1",
-        "every model and ensemble, test windows, IoU per region",
-    ),
-    "nowcast/table2": (
-        "fewer.systems.nowcast.studies.tables:table2",
-        "baseline, improved, Swin-UNETR and votes, held out",
-    ),
-    "nowcast/fig1": (
-        "fewer.systems.nowcast.studies.figure:fig1",
-        "a rain front hour by hour, and every model by lead time",
-    ),
 }
+
+
+def studies() -> dict[str, Named]:
+    """Every study: its function, and what it shows; those of each system, then those over all of them."""
+    found: dict[str, Named] = {}
+    for system in systems().values():
+        found |= system.studies
+    return found | _OF_ALL
 
 
 @dataclass
@@ -149,16 +92,15 @@ def reproduce(name: str, scale: str, out: Path, say: Say) -> Result:
     """Run one study and write its JSON with the command and the hardware beside the numbers."""
     from fewer.core.machine.versions import versions
 
-    if name not in STUDIES:
-        raise UserError(f"study {name!r}", "one that `fewer reproduce --list` names", nearest(name, list(STUDIES)))
+    if name not in studies():
+        raise UserError(f"study {name!r}", "one that `fewer reproduce --list` names", nearest(name, list(studies())))
     if scale not in ("quick", "full"):
         raise UserError(f"scale {scale!r}", "quick or full")
-    module, function = STUDIES[name][0].split(":")
     path = out / f"{name.replace('/', '-')}.json"
     _refuse_loss(path, scale)
     out.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
-    result: Result = getattr(importlib.import_module(module), function)(scale, out, say)
+    result: Result = imported(studies()[name][0])(scale, out, say)
     if not result.rows:
         raise UserError(
             f"nothing to show for {name} in {out}", "finished pieces, or a GPU and data to make them with",

@@ -77,7 +77,7 @@ def checked_key(key: str, where: str) -> str:
 def point_of(flat: Mapping[str, Any], labels: Mapping[str, Any]) -> Point:
     """A point from keys such as `task`, `set.network`, `optimizer.lr`; what is wrong is said before anything runs."""
     if "task" not in flat:
-        raise UserError("a grid without a task", "its name", 'write task = "vision" under [base]')
+        raise UserError("a grid without a task", "its name", 'write task = "NAME" under [base]')
     kind, settings = task_class(str(flat["task"]))
     words = tuple(sorted(f"{key[4:]}={_text(value)}" for key, value in flat.items() if key.startswith("set.")))
     if settings is not None:

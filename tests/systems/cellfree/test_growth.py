@@ -53,7 +53,7 @@ def test_some_access_points_of_a_deployment_are_heard_as_before():
 
 
 def test_the_example_runs(tmp_path, capsys):
-    example = Path(__file__).parents[2] / "examples" / "cellfree_select.py"
+    example = Path(__file__).parents[3] / "examples" / "cellfree_select.py"
     runpy.run_path(str(example))["main"](str(tmp_path / "map.png"), places=20_000)
     said = capsys.readouterr().out
     assert "of the ceiling" in said and "bits about who serves" in said

@@ -11,9 +11,9 @@ import torch
 from PIL import Image
 
 from fewer.core.engines.evaluate import predictor
-from fewer.report.pictures import PICTURES
 from fewer.run.job import Trained
 from fewer.systems.nowcast.pictures import by_hour, by_lead, film
+from fewer.systems.nowcast.report import rained
 from fewer.systems.nowcast.task.scores.shares import remark, wet_shares
 from fewer.systems.nowcast.task.settings import Settings
 from fewer.systems.nowcast.task.task import Nowcast
@@ -67,7 +67,7 @@ def test_the_report_shows_a_run_of_the_task(tmp_path: Path) -> None:
     words = ("size=24", "width=2", "train_windows=2", "validation_windows=2", "test_windows=3")
     task = Nowcast(Settings(size=24, width=2, train_windows=2, validation_windows=2, test_windows=3))
     modules = fresh_modules(task, 0)
-    html = PICTURES["nowcast"](Trained(tmp_path, Job("nowcast", words), task, modules, {}, {}), "")
+    html = rained(Trained(tmp_path, Job("nowcast", words), task, modules, {}, {}), "")
     assert html.count("<figure>") == 3 and html.count("data:image/gif") == 1 and html.count("data:image/png") == 2
     assert "3 windows" in html and "The forecast says" in html
     assert torch.isfinite(predictor(task, modules)(task.data("test").take(torch.arange(1)))).all()

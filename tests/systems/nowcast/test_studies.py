@@ -19,7 +19,7 @@ from fewer.core.engines.loop import Loop, fit
 from fewer.core.engines.plain import Plain
 from fewer.core.errors import UserError
 from fewer.core.files.run_folder import Folder
-from fewer.studies.study import STUDIES
+from fewer.studies.study import studies
 from fewer.systems.nowcast.studies import assembly as nowcast_assembly
 from fewer.systems.nowcast.studies import full as nowcast_full
 from fewer.systems.nowcast.studies import pieces as nowcast_pieces
@@ -329,4 +329,4 @@ def test_a_full_study_without_a_gpu_or_pieces_is_one_line(tmp_path: Path) -> Non
         pytest.skip("here it would train")
     with pytest.raises(UserError, match="no finished pieces"):
         table1("full", tmp_path, print)
-    assert {"nowcast/table1", "nowcast/table2", "nowcast/fig1"} <= set(STUDIES)
+    assert {"nowcast/table1", "nowcast/table2", "nowcast/fig1"} <= set(studies())

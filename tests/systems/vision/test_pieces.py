@@ -19,7 +19,7 @@ from fewer.core.errors import UserError
 from fewer.core.files.run_folder import Folder
 from fewer.core.seed import Stream
 from fewer.pruning.pruning import Pruning
-from fewer.studies.study import STUDIES, Result
+from fewer.studies.study import Result, studies
 from fewer.systems.vision.studies import (
     capacity as vision_capacity,
 )
@@ -366,7 +366,7 @@ def test_a_piece_runs_from_the_command_line(place: Place, monkeypatch: pytest.Mo
 def test_every_registered_vision_study_can_be_imported() -> None:
     import importlib
 
-    for name, (where, _) in STUDIES.items():
+    for name, (where, _) in studies().items():
         if name.startswith("vision/"):
             module, function = where.split(":")
             assert callable(getattr(importlib.import_module(module), function))

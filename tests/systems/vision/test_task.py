@@ -180,5 +180,8 @@ def test_the_named_settings_give_the_networks_of_the_paper() -> None:
 
 
 def test_importing_the_task_reads_no_data() -> None:
-    program = "import fewer.systems.vision.task.task, fewer.systems.vision.task.digits as d;assert d.read_digits.cache_info().currsize == 0"
+    program = (
+        "import fewer.systems.vision.task.task, fewer.systems.vision.task.digits as d;"
+        "assert d.read_digits.cache_info().currsize == 0"
+    )
     subprocess.run([sys.executable, "-c", program], check=True)

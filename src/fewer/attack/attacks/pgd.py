@@ -76,7 +76,7 @@ def pgd(
 ) -> Attack:
     """x <- project(x + step * steepest(slope)), `steps` times; of several restarts the worst per sample.
 
-    `start` is a name in `fewer.attack.attacks.starts.STARTS`: `uniform` is anywhere in the ball, `centre` the clean input.
+    `start` is a name in `starts.STARTS`: `uniform` is anywhere in the ball, `centre` the clean input.
     With `last`, steps fall evenly from `step` to it: a few long and then short ones find what many equal ones miss.
     Without an aim, the task's own harm is increased.
     """

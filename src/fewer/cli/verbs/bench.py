@@ -4,28 +4,14 @@ from __future__ import annotations
 
 import argparse
 
+from fewer.bench.overview import ELSEWHERE, Line, benches, head, line_text, measure, write
 from fewer.core.errors import UserError
 from fewer.core.settings import nearest
-
-BENCHES = {
-    "cohort": "many replicas in lock-step against one by one",
-    "sweep": "a grid as cohorts against one by one",
-    "attack": "robust accuracy against foolbox",
-    "sparse": "packs: latency, throughput, size",
-    "sparse_training": "training on kept weights alone",
-    "rivals": "training against torch.nn.utils.prune, the graph network against PyTorch Geometric",
-    "control": "80 BCQ agents in lock-step against one by one",
-    "nowcast": "Swin-UNETR training against MONAI",
-    "nowcast_loader": "windows a second from the packed cache",
-    "cellfree": "selections a second",
-    "serve": "selections a second through HTTP",
-    "radar": "rain carried along its motion, against pysteps (FEWER_RADAR: a folder of events)",
-}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
-    parser.add_argument("name", nargs="?", help=f"one of {', '.join(BENCHES)}; left out: all, quickly, in one table")
+    parser.add_argument("name", nargs="?", help=f"one of {', '.join(benches())}; left out: all, quickly, in one table")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, noisier; what all of them do anyway")
     parser.add_argument("--full", action="store_true", help="all of them with as many rounds as each has by itself")
     parser.add_argument("--threads", type=int, default=1)
@@ -38,13 +24,12 @@ def run(arguments: argparse.Namespace) -> None:
 
     import torch
 
-    from fewer.bench.overview import ELSEWHERE, Line, head, line_text, measure, write
     from fewer.cli.show import say
 
     torch.set_num_threads(arguments.threads)
-    if arguments.name and arguments.name not in BENCHES:
-        raise UserError(f"bench {arguments.name!r}", "a bench", nearest(arguments.name, list(BENCHES)))
-    names = [arguments.name] if arguments.name else list(BENCHES)
+    if arguments.name and arguments.name not in benches():
+        raise UserError(f"bench {arguments.name!r}", "a bench", nearest(arguments.name, list(benches())))
+    names = [arguments.name] if arguments.name else list(benches())
     quick = arguments.quick or not (arguments.name or arguments.full)
     if not arguments.json:
         print(head(), flush=True)

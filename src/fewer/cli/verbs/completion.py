@@ -42,11 +42,11 @@ _VALUES: dict[str, tuple[str, ...] | str] = {
     "dtype": ("float32", "uint8"),
     "layout": ("2022", "2023", "2024"),
     "shell": SHELLS,
-    "study": "fewer.studies.study:STUDIES",
-    "bench name": "fewer.cli.verbs.bench:BENCHES",
+    "study": "fewer.studies.study:studies",
+    "bench name": "fewer.bench.overview:benches",
     "submit split": ("test", "heldout", "validation"),
     "submit contest": ("core", "transfer", "stage1", "all"),
-    "task": "fewer.core.registry:TASKS",
+    "task": "fewer.core.registry:systems",
     "model": "fewer.zoo:names",
     "file": "fewer.zoo:names",
 }
@@ -83,9 +83,9 @@ def run(arguments: argparse.Namespace) -> None:
 
 def verbs() -> Iterator[Verb]:
     """Every verb of the parser."""
-    from fewer.cli import VERBS, parser
+    from fewer import cli
 
-    top = parser()
+    top = cli.parser()
     for name, part in top.verbs.items():
         options, words = list[Option](), list[str]()
         for action in _actions(part):
@@ -98,7 +98,7 @@ def verbs() -> Iterator[Verb]:
                 longest = max(action.option_strings, key=len)
                 options.append((longest, _line(action.help), takes, _values(name, action.dest) if takes else ()))
         unique = {option[0]: option for option in reversed(options)}
-        yield Verb(name, VERBS[name], tuple(reversed(unique.values())), tuple(words))
+        yield Verb(name, cli.offered()[name][1], tuple(reversed(unique.values())), tuple(words))
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:

@@ -1,31 +1,30 @@
-"""`fewer data TASK`: fetch, make or look at a task's data; each task's own words are in `data_TASK.py`."""
+"""`fewer data TASK`: fetch, make or look at a task's data, in each system's own words."""
 
 from __future__ import annotations
 
 import argparse
-import importlib
 
 from fewer.core.errors import UserError
+from fewer.core.registry import systems
 from fewer.core.settings import nearest
+from fewer.core.system import Named, imported
 
-TASKS_WITH_DATA = {
-    "nowcast": "check, generate or pack files in the competition's layout; look at radar events",
-    "vision": "fetch the full MNIST set, or check your own images",
-    "control": "collect an expert's experience, or check your own logs",
-}
+
+def _offered() -> dict[str, Named]:
+    return {name: system.data for name, system in systems().items() if system.data is not None}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """One sub-command a task."""
+    """One sub-command for each system that has one."""
     tasks = parser.add_subparsers(dest="task", metavar="TASK")
-    for name, sentence in TASKS_WITH_DATA.items():
+    for name, (module, sentence) in _offered().items():
         part = tasks.add_parser(name, help=sentence, description=sentence)
         part.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for programs")
-        importlib.import_module(f"fewer.cli.data_{name}").add(part)
+        imported(module).add(part)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """One task's own doing."""
     if arguments.task is None:
-        raise UserError("no task", f"one of {', '.join(TASKS_WITH_DATA)}", nearest("", list(TASKS_WITH_DATA)))
-    importlib.import_module(f"fewer.cli.data_{arguments.task}").run(arguments)
+        raise UserError("no task", f"one of {', '.join(_offered())}", nearest("", list(_offered())))
+    imported(_offered()[arguments.task][0]).run(arguments)

@@ -10,7 +10,7 @@ from fewer.core.errors import UserError
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
-    parser.add_argument("study", nargs="?", help="such as vision/table2")
+    parser.add_argument("study", nargs="?", help="one that --list names")
     parser.add_argument("--list", action="store_true", help="what there is")
     parser.add_argument("--scale", default="quick", help="quick (minutes, 2 cores) or full (a CUDA GPU)")
     parser.add_argument("--out", default="runs/studies", help="folder for files; one with more rows is never replaced")
@@ -21,10 +21,10 @@ def run(arguments: argparse.Namespace) -> None:
     import sys
 
     from fewer.cli.show import say
-    from fewer.studies.study import STUDIES, reproduce
+    from fewer.studies.study import reproduce, studies
 
     if arguments.list:
-        say({name: line for name, (_, line) in STUDIES.items()}, arguments.json)
+        say({name: line for name, (_, line) in studies().items()}, arguments.json)
         return
     if not arguments.study:
         raise UserError("no study", "its name", "see `fewer reproduce --list`")

@@ -12,6 +12,8 @@ from zipfile import BadZipFile
 from fewer.cli.opened import add_pack, opened
 from fewer.core.errors import UserError
 from fewer.core.files.atomic import refusal
+from fewer.core.registry import system_of
+from fewer.core.system import imported
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -53,18 +55,13 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _checked(values, task):  # type: ignore[no-untyped-def]
-    """Numbers that a prediction can be made of; pixels may be bytes, as they may be in training."""
+    """Numbers that a prediction can be made of."""
     import numpy as np
 
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise UserError("input with NaN or infinity", "finite numbers", "leave those samples out")
-    if task != "vision" or not values.size:
-        return values
-    if values.dtype == np.uint8:
-        return values.astype(np.float32) / 255
-    if values.min() < 0 or values.max() > 1:
-        raise UserError(f"pixels from {values.min()} to {values.max()}", "0 to 1, or unsigned bytes", "divide by 255")
-    return values
+    ready = system_of(task or "").prepare
+    return imported(ready)(values) if ready else values
 
 
 def _named(arguments: argparse.Namespace) -> bool:

@@ -15,10 +15,10 @@ def run(arguments: argparse.Namespace) -> None:
     """A table."""
     from fewer.cli.colour import painted
     from fewer.cli.show import say
-    from fewer.core.registry import TASKS
+    from fewer.core.registry import systems
 
     if not arguments.task:
-        say({name: line for name, (_, line) in TASKS.items()}, arguments.json)
+        say({name: system.line for name, system in systems().items()}, arguments.json)
         return
     rows = describe_any(arguments.task)
     if arguments.json:

@@ -9,9 +9,10 @@ from typing import Any
 import torch
 
 from fewer.core.errors import UserError
-from fewer.core.registry import TASKS
+from fewer.core.registry import systems
+from fewer.core.system import imported
 
-__all__ = ["CASES", "METHODS", "SCALES", "SPARSITIES", "Case", "Scale", "cases", "grid", "recipe", "size_of"]
+__all__ = ["METHODS", "SCALES", "SPARSITIES", "Case", "Scale", "cases", "grid", "recipe", "size_of"]
 
 METHODS = ("dense", "random", "magnitude", "snip", "grasp", "synflow", "lottery")
 SPARSITIES = (0.5, 0.8, 0.9, 0.95, 0.98)
@@ -43,45 +44,12 @@ class Scale:
 
 SCALES = {"tiny": Scale(1, synflow=3), "quick": Scale(3, synflow=30), "full": Scale(5, "cuda")}
 
-CASES: dict[str, Case] = {
-    "vision": Case(
-        "pgd:0.1,steps=10", "pixels, 0 to 1", "fast:0.1",
-        quick={"steps": 400, "batch": 64, "set.network": "mlp"},
-        tiny={"steps": 3, "batch": 8, "set.network": "cnn0", "set.classes": "3,7"},
-        full={"set.network": "cnn2"},
-    ),
-    "cellfree": Case(
-        "pgd:3,steps=10", "dB", "fast:3",
-        quick={"steps": 600, "set.access_points": 50, "set.train_phones": 4000, "set.validation_phones": 500,
-               "set.test_phones": 1500},
-        tiny={"steps": 3, "batch": 8, "set.access_points": 12, "set.candidates": 4,
-              "set.train_phones": 120, "set.validation_phones": 20, "set.test_phones": 60},
-    ),
-    "nowcast": Case(
-        "pgd:0.1,steps=5", "deviations of a band", "fast:0.1",
-        # short trainings never dare to say rain, and a threshold would see no difference between them
-        figure="average_precision",
-        quick={"steps": 120, "batch": 16, "optimizer.lr": 2e-3, "set.model": "focus", "set.size": 24,
-               "set.width": 8, "set.train_windows": 400, "set.augment": True, "set.validation_windows": 8,
-               "set.test_windows": 48, "prune.samples": 8},
-        tiny={"steps": 2, "batch": 2, "set.model": "focus", "set.size": 24, "set.width": 8, "set.train_windows": 6,
-              "set.validation_windows": 2, "set.test_windows": 2, "prune.samples": 2},
-        full={"set.model": "focus", "prune.samples": 16},
-    ),
-    "control": Case(
-        "fgsm:0.1", "deviations of an observation", "fast:0.1",
-        quick={"steps": 1500, "batch": 100, "set.environment": "walker2d", "set.algorithm": "plain-bc",
-               "set.transitions": 20000, "set.hidden": "128,128", "set.episodes": 5, "set.horizon": 300},
-        tiny={"steps": 2, "batch": 8, "set.environment": "walker2d", "set.algorithm": "td3bc", "set.transitions": 300,
-              "set.hidden": "128,128", "set.episodes": 1, "set.horizon": 5},
-        full={"set.environment": "walker2d"},
-    ),
-}  # fmt: skip
-
 
 def cases(only: tuple[str, ...] = ()) -> dict[str, Case]:
-    """Those of the tasks that this installation has."""
-    return {name: case for name, case in CASES.items() if name in TASKS and (not only or name in only)}
+    """Those of all systems that have one."""
+    return {
+        name: imported(system.case) for name, system in systems().items() if system.case and (not only or name in only)
+    }
 
 
 def size_of(scale: str) -> Scale:

@@ -62,7 +62,6 @@ class CellFreeService(Service):
     """`{"master": 17, "rsrp_db": [-81.2, -88.0, null]}`: the master first, null for what was not reported."""
 
     title = "Which access points should serve this phone?"
-    page = "cellfree.html"
     reads_rows = True
 
     def __init__(self, task: str, models: Sequence[Model]) -> None:

@@ -39,7 +39,6 @@ class ControlService(Service):
     """`{"observation": [...]}` in the environment's own units; the answer is the action."""
 
     title = "Watch the policy at work"
-    page = "control.html"
     reads_rows = True
 
     def fields(self, model: Model) -> tuple[RequestField, ...]:

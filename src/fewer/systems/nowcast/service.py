@@ -44,7 +44,6 @@ class NowcastService(Service):
     """`satellite` (4, 11, size, size), standardised; `missing` (4, size, size) may be left out. Best sent as npz."""
 
     title = "Eight hours of rain from one hour of images"
-    page = "nowcast.html"
     _weather: dict[int, Any]
 
     def fields(self, model: Model) -> tuple[RequestField, ...]:

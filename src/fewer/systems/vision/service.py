@@ -38,7 +38,6 @@ class VisionService(Service):
     """`{"pixels": [[...], ...]}` in [0, 1]: rows of a grey image, or channels of rows of a colour image."""
 
     title = "Draw a digit, then attack it"
-    page = "vision.html"
 
     def __init__(self, task: str, models: Sequence[Model]) -> None:
         super().__init__(task, models)

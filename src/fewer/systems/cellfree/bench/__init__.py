@@ -1,1 +1,1 @@
-"""Benches of the cell-free system."""
+"""Benches of the cellfree system."""

@@ -1,5 +1,5 @@
 // The map: a phone somewhere, what it measures, who is chosen, who ideally would be.
-import { ask, byId, colour, header, make, modelsOf, newest, onTheme, trouble } from "./base.js";
+import { ask, byId, colour, header, make, modelsOf, newest, onTheme, trouble } from "/static/base.js";
 
 const map = byId("map");
 let area;

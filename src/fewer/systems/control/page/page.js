@@ -1,5 +1,5 @@
 // A robot from the side, played at its own pace, for the policy that the slider chose.
-import { ask, byId, colour, facts, header, make, modelsOf, newest, onTheme, trouble } from "./base.js";
+import { ask, byId, colour, facts, header, make, modelsOf, newest, onTheme, trouble } from "/static/base.js";
 
 const stage = byId("stage");
 let models = [];

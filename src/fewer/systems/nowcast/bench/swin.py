@@ -1,6 +1,6 @@
 """Training Swin-UNETR: ours, through the task and its engine, against plain eager MONAI with bfloat16 in the same run.
 
-`fewer bench nowcast`, or with choices: `python -m fewer.systems.nowcast.bench.swin --batch 2 --steps 6 --ways quick+compile`.
+`fewer bench nowcast`; with choices, `python -m fewer.systems.nowcast.bench.swin --batch 2 --ways quick+compile`.
 Every row is printed on the error stream when it is measured, as a line of JSON: compiling takes minutes.
 """
 

@@ -1,5 +1,5 @@
 // A window of weather: the hour that was seen, eight hours of forecasts by any members, and what fell.
-import { ask, byId, colour, header, make, modelsOf, newest, onTheme, trouble } from "./base.js";
+import { ask, byId, colour, header, make, modelsOf, newest, onTheme, trouble } from "/static/base.js";
 
 const lead = byId("lead");
 let weather;

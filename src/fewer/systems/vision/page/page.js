@@ -1,5 +1,5 @@
 // A digit drawn by hand, each network's answer, and its answer to the worst image nearby.
-import { ask, byId, facts, header, make, modelsOf, newest, trouble } from "./base.js";
+import { ask, byId, facts, header, make, modelsOf, newest, trouble } from "/static/base.js";
 
 const pad = byId("pad");
 const ink = pad.getContext("2d", { willReadFrequently: true });

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fewer.core.errors import UserError
-from fewer.systems.control.task.worlds.environments import Environment
+
+if TYPE_CHECKING:
+    from fewer.systems.control.task.worlds.environments import Environment
 
 __all__ = ["Gymnasium", "Outcome", "Simulator", "make", "missing", "quiet"]
 

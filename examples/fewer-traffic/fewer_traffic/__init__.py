@@ -1,0 +1,1 @@
+"""How many cars will pass in the next hour?"""

@@ -1,0 +1,45 @@
+"""The cell-free chapter of a report: phones on the map, and a task with fewer of them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from fewer.core.engines.evaluate import predictor
+from fewer.report.page import abreast, words
+from fewer.run.job import Trained
+from fewer.systems.cellfree.maps import LEGEND, map_of
+from fewer.systems.cellfree.task.selectors.trained import Predicting
+from fewer.systems.cellfree.task.task import CellFree
+
+__all__ = ["served", "shortened"]
+
+_PHONES = 2
+_LOOKED_AT, _TOGETHER = 200, 3  # phones that several access points serve say more
+
+
+def served(run: Trained, attack: str) -> str:
+    """Two phones on the map: the cluster of their master, who the network lets serve them and who should."""
+    task = run.task
+    assert isinstance(task, CellFree)
+    phones = task.world.survey(_LOOKED_AT, part="test")
+    shared = [int(n) for n in np.argsort(phones.serving < _TOGETHER, kind="stable")[:_PHONES]]
+    selector = Predicting(task, predictor(task, run.modules))
+    maps = [
+        f"<figure>{map_of(task.world, phones.phones[n], selector.select(int(phones.master[n]), phones.rsrp_db[n]))}"
+        "</figure>"
+        for n in shared
+    ]
+    caption = (
+        f"The first phones of the test split that at least {_TOGETHER} access points should serve. Lines lead to those "
+        f"that the network chose from {task.settings.measured} reports; the darker the ground, the better the master "
+        "is heard there."
+    )
+    return words(caption) + LEGEND + abreast(*maps)
+
+
+def shortened(task: CellFree, limit: int) -> CellFree:
+    """The same world with at most `limit` test phones."""
+    settings = dataclasses.replace(task.settings, test_phones=min(task.settings.test_phones, limit))
+    return CellFree(settings, world=task.world, survey=task.survey("train"))

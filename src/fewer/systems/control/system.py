@@ -1,0 +1,56 @@
+"""What there is of the control system."""
+
+from fewer.core.system import Description, Metric, System
+
+__all__ = ["SYSTEM"]
+
+_AT = "fewer.systems.control"
+
+SYSTEM = System(
+    line="policies from logged data, with most of their weights removed before training",
+    task=f"{_AT}.task.task:Control",
+    description=Description(
+        "Control: a policy from logged data",
+        "A policy turns what a robot senses into what its joints do. It was learnt from an expert's recorded steps "
+        "alone, without trying anything out, and is judged by letting it act in the simulator.",
+        "fgsm:0.2",
+        "largest change of a sensor, in its standard deviations",
+        "The adversary may change every sensor at every step by up to the budget, away from what the policy would do. "
+        "Counted on 4 episodes that are cut after 400 steps: not to be compared with scores of whole episodes.",
+        ("score", "return", "length", "value"),
+    ),
+    metrics={
+        "score": Metric(
+            "score", "0 is a policy that acts at random, 100 the expert of the benchmark; mean over episodes"
+        ),
+        "return": Metric("return", "sum of rewards of an episode, mean over episodes"),
+        "length": Metric("length", "steps until the robot falls or the episode ends"),
+        "value": Metric("value", "what fitted Q evaluation expects of the policy, from the logs alone"),
+    },
+    install="fewer[control]",
+    picture=f"{_AT}.report:acting",
+    shorten=f"{_AT}.report:shortened",
+    service=f"{_AT}.service:ControlService",
+    page=f"{_AT}.page",
+    data=(f"{_AT}.commands", "collect an expert's experience, or check your own logs"),
+    demo=f"{_AT}.demo:jobs",
+    case=f"{_AT}.case:CASE",
+    studies={
+        "control/fig1": (f"{_AT}.studies.paper:fig1", "score against sparsity, BCQ and BC, SNIP beside all others"),
+        "control/fig2": (f"{_AT}.studies.paper:fig2", "score against sparsity, BCQ and BC, GraSP beside all others"),
+        "control/fig3": (f"{_AT}.studies.memory:fig3", "weights left in each layer, SNIP and GraSP"),
+        "control/table1": (f"{_AT}.studies.memory:table1", "bytes of pruned networks by format"),
+        "control/fig4": (f"{_AT}.studies.memory:fig4", "bytes against sparsity"),
+    },
+    remarks={
+        "control/fig1": f"{_AT}.studies.remarks:scores",
+        "control/fig2": f"{_AT}.studies.remarks:scores",
+        "control/fig3": f"{_AT}.studies.remarks:layers",
+        "control/fig4": f"{_AT}.studies.remarks:sizes",
+        "control/table1": f"{_AT}.studies.remarks:files",
+    },
+    benches={
+        "control": (f"{_AT}.bench.agents", "80 BCQ agents in lock-step against one by one"),
+        "sparse_training": (f"{_AT}.bench.sparse_training", "training on kept weights alone"),
+    },
+)

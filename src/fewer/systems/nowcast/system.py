@@ -1,0 +1,62 @@
+"""What there is of the nowcast system."""
+
+from fewer.core.system import Description, Metric, System
+
+__all__ = ["SYSTEM"]
+
+_AT = "fewer.systems.nowcast"
+
+SYSTEM = System(
+    line="eight hours of rain from one hour of satellite images",
+    task=f"{_AT}.task.task:Nowcast",
+    description=Description(
+        "Nowcasting: where will it rain in the next eight hours?",
+        "From one hour of satellite images the network forecasts rain for every pixel, every quarter of an hour up to "
+        "eight hours ahead.",
+        "pgd:0.2,steps=5",
+        "largest change of a pixel, in standard deviations of its band",
+        "The adversary may change every pixel of every satellite image by up to the budget.",
+        ("iou", "pod", "far", "brier"),
+    ),
+    metrics={
+        "iou": Metric(
+            "IoU", "rain forecast and fallen, over rain forecast or fallen, pooled over each region; 1 is perfect"
+        ),
+        "pod": Metric("detected", "share of the rain that was forecast", share=True),
+        "far": Metric("false alarms", "share of the forecast rain that did not fall", share=True),
+        "brier": Metric("Brier score", "mean squared error of the probabilities; 0 is perfect"),
+    },
+    install="fewer[nowcast]",
+    picture=f"{_AT}.report:rained",
+    shorten=f"{_AT}.report:shortened",
+    service=f"{_AT}.service:NowcastService",
+    page=f"{_AT}.page",
+    data=(f"{_AT}.commands.data", "check, generate or pack files in the competition's layout; look at radar events"),
+    verbs={
+        "submit": (
+            f"{_AT}.commands.submit",
+            "rain forecasts of runs as the competition's zip or as NetCDF; verify such a zip",
+        )
+    },
+    demo=f"{_AT}.demo:jobs",
+    case=f"{_AT}.case:CASE",
+    studies={
+        "nowcast/weather": (f"{_AT}.studies.weather:weather", "generated weather beside OPERA and the real bands"),
+        "nowcast/table1": (f"{_AT}.studies.tables:table1", "every model and ensemble, test windows, IoU per region"),
+        "nowcast/table2": (f"{_AT}.studies.tables:table2", "baseline, improved, Swin-UNETR and votes, held out"),
+        "nowcast/fig1": (f"{_AT}.studies.figure:fig1", "a rain front hour by hour, and every model by lead time"),
+    },
+    remarks={
+        "nowcast/fig1": f"{_AT}.studies.remarks:window",
+        "nowcast/table1": f"{_AT}.studies.remarks:models",
+        "nowcast/table2": f"{_AT}.studies.remarks:models",
+    },
+    benches={
+        "nowcast": (f"{_AT}.bench.swin", "Swin-UNETR training against MONAI"),
+        "nowcast_loader": (f"{_AT}.bench.loader", "windows a second from the packed cache"),
+        "radar": (
+            f"{_AT}.bench.radar",
+            "rain carried along its motion, against pysteps (FEWER_RADAR: a folder of events)",
+        ),
+    },
+)
