@@ -19,7 +19,7 @@ ALLOWED: dict[str, set[str]] = {
     "core": set(),
     **{method: {"core"} for method in METHODS},
     "sparse": {"core", "packs"},
-    "zoo": {"core"},
+    "zoo": {"core", "packs"},
     "systems/*/task": {"core", "packs", "zoo"},  # the experts of control are packs of the zoo
     "run": METHODS | {"core", "zoo"},
     "custom": METHODS | {"core"},

@@ -22,7 +22,8 @@ def exported(tree: ast.Module) -> list[str] | None:
 
 def defined(tree: ast.Module) -> dict[str, ast.AST]:
     names: dict[str, ast.AST] = {}
-    for node in tree.body:
+    lazy = [part for node in tree.body if isinstance(node, ast.If) for part in node.body]  # for type checkers
+    for node in [*tree.body, *lazy]:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             names[node.name] = node
         elif isinstance(node, ast.Import | ast.ImportFrom):

@@ -11,7 +11,7 @@ Everything that a user, a task's author or a system's author needs is imported f
 from typing import TYPE_CHECKING
 
 from fewer.core.lazy import lazily
-from fewer.core.version import VERSION
+from fewer.core.machine.version import VERSION
 
 if TYPE_CHECKING:
     from fewer.attack.audit import attacked as attacked

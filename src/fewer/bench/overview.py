@@ -26,7 +26,6 @@ _OF_ALL = {"sparse": "packs: latency, throughput, size"}
 ELSEWHERE = {
     "d3rlpy": "cannot be installed beside us, and publishes no updates a second to hold ours against (its issue 225)",
 }
-WITH_PACKS = ("sparse", "cellfree", "serve")  # slower where the C kernels are missing
 
 
 def benches() -> dict[str, Named]:
@@ -55,7 +54,8 @@ def measure(name: str, *, quick: bool, strict: bool = False) -> list[Line]:
     """A bench's rows; what it needs and is not here (CUDA, data, a library) is a row that says so, unless `strict`."""
     begin = time.perf_counter()
     try:
-        rows = imported(benches()[name][0]).run(quick=quick)
+        module = imported(benches()[name][0])
+        rows = module.run(quick=quick)
     except (UserError, ImportError) as error:
         if strict:
             raise
@@ -66,7 +66,7 @@ def measure(name: str, *, quick: bool, strict: bool = False) -> list[Line]:
         return [Line(name, why=f"failed: {type(error).__name__}: {error}")]
     seconds = time.perf_counter() - begin
     lines = [Line(name, row, seconds=seconds) for row in rows] or [Line(name, why="nothing to measure here")]
-    return lines + ([Line(name, why=missing())] if name in WITH_PACKS and missing() else [])
+    return lines + ([Line(name, why=missing())] if getattr(module, "USES_PACKS", False) and missing() else [])
 
 
 def head() -> str:

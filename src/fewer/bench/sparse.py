@@ -32,6 +32,8 @@ from fewer.packs.trace.trace import trace
 
 __all__ = ["chart", "run", "trained"]
 
+USES_PACKS = True  # and is slower where the C kernels are missing
+
 _SPARSITY = 0.95
 
 

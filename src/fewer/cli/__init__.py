@@ -17,10 +17,10 @@ from typing import Any, NoReturn
 from fewer.cli.colour import painted
 from fewer.core.errors import Notice, UserError
 from fewer.core.machine.memory import out_of_memory
+from fewer.core.machine.version import VERSION
 from fewer.core.registry import systems
 from fewer.core.settings import nearest
 from fewer.core.system import Named, imported
-from fewer.core.version import VERSION
 
 __all__ = ["VERBS", "main", "offered"]
 

@@ -18,8 +18,8 @@ from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Res
 from fastapi.staticfiles import StaticFiles
 
 from fewer.core.errors import UserError
+from fewer.core.machine.version import VERSION
 from fewer.core.registry import system_of
-from fewer.core.version import VERSION
 from fewer.serve.describe import REFUSALS, prediction_paths
 from fewer.serve.door import Door, checked_name
 from fewer.serve.fields import Deadline

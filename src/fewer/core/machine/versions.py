@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy
 import torch
 
-from fewer import __version__
+from fewer.core.machine.version import VERSION
 
 __all__ = ["versions"]
 
@@ -18,7 +18,7 @@ __all__ = ["versions"]
 def versions() -> dict[str, str]:
     """Of the package, of what it stands on, and the commit where its source lies in its own repository."""
     found = {
-        "fewer": __version__, "python": platform.python_version(), "torch": torch.__version__,
+        "fewer": VERSION, "python": platform.python_version(), "torch": torch.__version__,
         "numpy": numpy.__version__, "machine": platform.machine(),
     }  # fmt: skip
     return found | {"commit": commit} if (commit := commit_of(Path(__file__).resolve())) else found
@@ -26,7 +26,7 @@ def versions() -> dict[str, str]:
 
 def commit_of(file: Path) -> str:
     """Of the repository that keeps this file where fewer's own does; another one around it says nothing about it."""
-    own = "/".join(("src", *file.parts[-3:]))
+    own = "/".join(("src", *file.parts[-4:]))
     tracked = _git(file.parent, "ls-files", "--full-name", "--", file.name)
     return _git(file.parent, "rev-parse", "HEAD") if tracked == own else ""
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fewer.core.errors import UserError
-from fewer.core.figure import png
+from fewer.report.figure import png
 from fewer.systems.nowcast.task.scores.shares import A_HOUR, remark, wet_shares
 
 __all__ = ["by_hour", "by_lead", "film"]

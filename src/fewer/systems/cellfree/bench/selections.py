@@ -27,6 +27,8 @@ from fewer.systems.cellfree.task.task import CellFree, Phones, phones_of
 
 __all__ = ["run"]
 
+USES_PACKS = True  # and is slower where the C kernels are missing
+
 BATCH = 4096
 KEPT = 0.1
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fewer.core.figure import png
+from fewer.report.figure import png
 from fewer.studies.study import Result, Say
 from fewer.systems.cellfree.studies.worlds import SEEDS, paper_world
 from fewer.systems.cellfree.task.arrays import Bools, generator

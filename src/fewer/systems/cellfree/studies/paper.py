@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fewer.core.figure import png
+from fewer.report.figure import png
 from fewer.studies.study import Result, Say
 from fewer.systems.cellfree.studies.worlds import SEEDS, mean_and_spread, paper_world, sage_figures, spelled
 from fewer.systems.cellfree.task.statistics import network_statistics

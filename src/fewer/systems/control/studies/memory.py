@@ -17,10 +17,10 @@ import torch
 from torch import Tensor, nn
 
 from fewer.core.engines.state import fresh_modules
-from fewer.core.figure import png
 from fewer.packs.pack import write
 from fewer.packs.trace.trace import trace
 from fewer.pruning.pruning import Pruning, layer_keeps, mask_for
+from fewer.report.figure import png
 from fewer.studies.study import Result, Say
 from fewer.systems.control.task.settings import Settings
 from fewer.systems.control.task.task import Control

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fewer.core.errors import UserError
-from fewer.core.figure import png
+from fewer.report.figure import png
 from fewer.studies.study import Result, Say
 from fewer.systems.control.studies.cohorts import ENVIRONMENTS, Place, Row, read_rows, train_agents, where
 from fewer.systems.control.task.statistics import statistics

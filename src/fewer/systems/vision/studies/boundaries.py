@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from fewer.core.data import convert
 from fewer.core.engines.nets import NetworkSet
-from fewer.core.figure import png
 from fewer.core.seed import Stream
+from fewer.report.figure import png
 from fewer.studies.study import Result, Say
 from fewer.systems.vision.studies.training import BUDGET, accuracies, device, mnist, trained
 from fewer.systems.vision.task.data import Images

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fewer.core.engines.optimizer import Optimizer
-from fewer.core.figure import png
+from fewer.report.figure import png
 from fewer.studies.study import Result, Say
 from fewer.systems.vision.studies.pieces import DENSE, Piece, cured, expect_pieces, gradual, run_piece, where
 

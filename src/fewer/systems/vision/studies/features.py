@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from fewer.core.figure import png
 from fewer.pruning.features.usefulness import Reach, Usefulness, usefulness
+from fewer.report.figure import png
 from fewer.studies.study import Result, Say
 from fewer.systems.vision.studies.training import accuracies, device, mnist, trained
 from fewer.systems.vision.task.task import Settings, Vision

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fewer.core.figure import png
 from fewer.pruning.pruning import Pruning
+from fewer.report.figure import png
 from fewer.studies.study import Result, Say
 from fewer.systems.vision.studies.capacity import capacity_pieces, percent
 from fewer.systems.vision.studies.measure import Row

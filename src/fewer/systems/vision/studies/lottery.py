@@ -13,9 +13,9 @@ from pathlib import Path
 from fewer.attack.hardening.harden import harden
 from fewer.core.engines.base import Engine, Training
 from fewer.core.engines.optimizer import Optimizer
-from fewer.core.figure import png
 from fewer.core.files.run_folder import Folder
 from fewer.pruning.schedules.lottery import Lottery, lottery
+from fewer.report.figure import png
 from fewer.studies.study import Result, Say
 from fewer.systems.vision.studies.measure import Row, accuracies
 from fewer.systems.vision.studies.pieces import Place, expect_pieces, where

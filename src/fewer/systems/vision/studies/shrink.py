@@ -15,9 +15,9 @@ from torch import nn
 from fewer.attack.hardening.harden import harden
 from fewer.core.engines.base import Training
 from fewer.core.engines.optimizer import Optimizer
-from fewer.core.figure import png
 from fewer.pruning.features.shrink import MEASURES, Shrinking, shrink
 from fewer.pruning.features.usefulness import Reach
+from fewer.report.figure import png
 from fewer.studies.study import Result, Say
 from fewer.systems.vision.studies.training import accuracies, device, mnist, trained
 from fewer.systems.vision.task.task import Settings, Vision

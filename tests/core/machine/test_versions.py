@@ -29,12 +29,12 @@ def test_a_repository_around_an_installed_package_is_not_its_own(tmp_path: Path)
     for number, tracked in enumerate((False, True)):
         file, commit = repository(tmp_path / str(number), place, tracked=tracked)
         assert commit and commit_of(file) == ""
-    assert commit_of(Path("/nowhere/src/fewer/core/versions.py")) == ""
+    assert commit_of(Path("/nowhere/src/fewer/core/machine/versions.py")) == ""
 
 
 def test_the_repository_that_keeps_the_source_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file, commit = repository(tmp_path / "own", "src/fewer/core/versions.py", tracked=True)
-    _, other = repository(tmp_path / "other", "src/fewer/core/versions.py", tracked=True)
+    file, commit = repository(tmp_path / "own", "src/fewer/core/machine/versions.py", tracked=True)
+    _, other = repository(tmp_path / "other", "src/fewer/core/machine/versions.py", tracked=True)
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))  # as in a hook
     assert commit_of(file) == commit and "fewer" in versions() and other
 
