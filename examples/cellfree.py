@@ -6,7 +6,7 @@ run = fewer.train(
     "cellfree", "runs/cellfree", settings={"access_points": 40, "side_m": 630, "error_db": 2},
     prune="magnitude,when=gradual,sparsity=0.9", steps=1500,
 )  # fmt: skip
-print(run.figures)
+print(run.metrics)
 selector = fewer.pack(run, "cellfree.pack")
 chance = selector.predict(master=[7], rsrp_db=[[-81.0, -84.5, -90.0]], reported=[[1.0, 1.0, 1.0]])[0]
 candidates = run.task.world.clusters.candidates[7].tolist()  # the master first

@@ -6,7 +6,7 @@ run = fewer.train(
     "control", "runs/hopper", settings={"environment": "hopper", "transitions": 20_000, "algorithm": "plain-bc"},
     prune="snip,sparsity=0.95", steps=3000,
 )  # fmt: skip
-print(run.figures)
+print(run.metrics)
 policy = fewer.pack(run, "hopper.pack")
 observation = run.task.logs.observation[0]
 print("action:", policy.predict(observation), "logged:", run.task.logs.action[0])

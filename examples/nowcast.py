@@ -8,7 +8,7 @@ run = fewer.train(
     "nowcast", "runs/rain", settings={"size": 48, "width": 16, "train_windows": 96, "test_windows": 16},
     prune="magnitude,when=gradual,scope=layer,sparsity=0.8,samples=8", steps=120,
 )  # fmt: skip
-print(run.figures)
+print(run.metrics)
 model = fewer.pack(run, "rain.pack")
 seen = run.task.inputs(run.task.data("test").take(torch.arange(1)))
 rain = model.predict(satellite=seen.satellite.numpy(), missing=seen.missing.numpy())

@@ -23,5 +23,5 @@ class Mine(fewer.Classification):
 
 if __name__ == "__main__":
     run = fewer.train("own_model:Mine", "runs/mine", prune="snip,sparsity=0.9", harden="pgd:0.3", steps=500)
-    print(run.figures, fewer.audit(run, "apgd:0.3", limit=200).text(), sep="\n")
+    print(run.metrics, fewer.audit(run, "apgd:0.3", limit=200).text(), sep="\n")
     print(fewer.pack(run, "mine.pack").predict([[0.0] * 20]))  # the file holds the kept weights; torch is not needed

@@ -57,7 +57,7 @@ class Pendulum(Task[Swings]):
         return {"net": nn.Sequential(*layers, nn.Linear(self.width, 2))}
 
     def objectives(self) -> tuple[Objective[Swings], ...]:
-        return (Objective(("net",), lambda nets, batch, noise: self.harm(nets, batch, noise).mean()),)
+        return (Objective(("net",), lambda nets, batch, noise: self.attack_loss(nets, batch, noise).mean()),)
 
     def data(self, split: str) -> TensorData[Swings]:
         return self.splits["train" if split == "train" else "test"]
@@ -76,13 +76,13 @@ class Pendulum(Task[Swings]):
             error += float(((yield batch) - batch.after).square().sum())
         return {"fit": 1 - error / float((data.samples.after - data.samples.state).square().sum())}
 
-    def surface(self, batch: Swings) -> Tensor:
+    def perturbable(self, batch: Swings) -> Tensor:
         return batch.push
 
     def replace(self, batch: Swings, surface: Tensor) -> Swings:
         return batch._replace(push=surface)
 
-    def harm(self, nets: Nets, batch: Swings, noise: Noise) -> Tensor:
+    def attack_loss(self, nets: Nets, batch: Swings, noise: Noise) -> Tensor:
         return (self.predict(nets, self.inputs(batch), noise) - batch.after).square().sum(1)
 
 

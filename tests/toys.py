@@ -44,7 +44,7 @@ class Fit(Task[Pairs]):
         return (Objective(("net",), self.loss),)
 
     def loss(self, nets: Nets, batch: Any, noise: Noise) -> Tensor:
-        return self.harm(nets, batch, noise).mean()
+        return self.attack_loss(nets, batch, noise).mean()
 
     def data(self, split: str) -> TensorData[Pairs]:
         return self.samples
@@ -61,14 +61,14 @@ class Fit(Task[Pairs]):
         answer = yield batch
         return {"score": -float((answer - batch.y).square().mean())}
 
-    def surface(self, batch: Any) -> Tensor:
+    def perturbable(self, batch: Any) -> Tensor:
         surface: Tensor = batch.x
         return surface
 
     def replace(self, batch: Any, surface: Tensor) -> Any:
         return batch._replace(x=surface)
 
-    def harm(self, nets: Nets, batch: Any, noise: Noise) -> Tensor:
+    def attack_loss(self, nets: Nets, batch: Any, noise: Noise) -> Tensor:
         error: Tensor = (nets.net(batch.x) - batch.y).square().sum(1)
         return error
 
@@ -128,7 +128,7 @@ class Blobs(Fit):
     def networks(self) -> dict[str, nn.Module]:
         return {"net": nn.Sequential(nn.Linear(4, self.width), nn.ReLU(), nn.Linear(self.width, 3))}
 
-    def harm(self, nets: Nets, batch: Any, noise: Noise) -> Tensor:
+    def attack_loss(self, nets: Nets, batch: Any, noise: Noise) -> Tensor:
         return functional.cross_entropy(nets.net(batch.x), batch.y, reduction="none")
 
     def logits(self, nets: Nets, inputs: Any, noise: Noise) -> Tensor:
@@ -261,7 +261,7 @@ class Graph(Fit):
         answer: Tensor = nets.net(inputs @ self.constants["mixing"])
         return answer
 
-    def harm(self, nets: Nets, batch: Any, noise: Noise) -> Tensor:
+    def attack_loss(self, nets: Nets, batch: Any, noise: Noise) -> Tensor:
         error: Tensor = (self.predict(nets, batch.x, noise) - batch.y).square().sum(1)
         return error
 

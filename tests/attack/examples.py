@@ -58,13 +58,13 @@ class Regression(Task[Pairs]):
         answer = yield batch
         return {"score": -float((answer - batch.wanted).square().mean())}
 
-    def surface(self, batch: Pairs) -> Tensor:
+    def perturbable(self, batch: Pairs) -> Tensor:
         return batch.known
 
-    def replace(self, batch: Pairs, surface: Tensor) -> Pairs:
-        return batch._replace(known=surface)
+    def replace(self, batch: Pairs, perturbable: Tensor) -> Pairs:
+        return batch._replace(known=perturbable)
 
-    def harm(self, nets: Nets, batch: Pairs, noise: Noise) -> Tensor:
+    def attack_loss(self, nets: Nets, batch: Pairs, noise: Noise) -> Tensor:
         return self._error(nets, batch)
 
 

@@ -136,16 +136,16 @@ def test_each_number_names_its_attack_and_survivors_only_numbers_are_not_called_
     report = robust(mlp, fragile_mlp, [SHORT[0], SHORT[1]], Audit(limit=50))
     assert [line.attack for line in report.lines] == [SHORT[0].title, SHORT[1].title]
     assert report.lines[0].alone == report.lines[0].standing and report.lines[1].alone is None
-    figures = report.figures()
-    assert next(iter(figures)) == "robust (worst of FGSM, PGD-6 x 2 at L-inf 0.1)"
-    assert figures["FGSM, L-inf 0.1"] == report.lines[0].alone
-    assert figures[f"{SHORT[1].title}, after all before"] == report.lines[1].standing == report.robust
+    metrics = report.metrics()
+    assert next(iter(metrics)) == "robust (worst of FGSM, PGD-6 x 2 at L-inf 0.1)"
+    assert metrics["FGSM, L-inf 0.1"] == report.lines[0].alone
+    assert metrics[f"{SHORT[1].title}, after all before"] == report.lines[1].standing == report.robust
     assert "FGSM, L-inf 0.1" in report.text() and "of 50 images" in report.text()
 
 
 def test_the_name_of_a_worst_case_is_whole_and_names_the_budget() -> None:
     lines = tuple(Line(threat.title, None, 0.5, 0.0) for threat in parse("suite:0.05,queries=50"))
-    name = next(iter(Report(2, 1.0, lines, torch.tensor([True, False])).figures()))
+    name = next(iter(Report(2, 1.0, lines, torch.tensor([True, False])).metrics()))
     assert name.count("(") == name.count(")") and name.endswith("at L-inf 0.05)")
     assert "APGD-T-100 (9 targets, DLR), FAB-T" in name
 

@@ -41,7 +41,7 @@ def test_pgd_finds_the_same_images_on_both_devices(
         batch, noise = convert(images(32), torch.device(device), torch.float64), stream(1, dtype=torch.float64)
         noise = replace(noise, seed=noise.seed.to(device), step=noise.step.to(device))
         found.append(pgd(mlp, 0.2, steps=5)(placed(fragile_mlp, device), batch, noise).pixels.cpu())
-    # a slope that is zero but for rounding may point the other way
+    # a gradient that is zero but for rounding may point the other way
     assert ((found[0] - found[1]).abs() > 1e-9).float().mean() < 1e-3
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +14,6 @@ from fewer.attack.attacks.fgsm import fast, fgsm
 from fewer.attack.attacks.pgd import pgd
 from fewer.attack.hardening.harden import harden, ramped
 from fewer.attack.hardening.recipe import KINDS, Hardening, parse_harden
-from fewer.attack.hardening.shared import is_mean_harm
 from fewer.core.abilities import Attackable, Classifier
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.engines.state import fresh_modules
@@ -23,7 +21,7 @@ from fewer.core.errors import UserError
 from fewer.core.seed import Stream
 from fewer.core.task import Objective
 from fewer.pruning.pruning import Pruning, mask_for
-from fewer.systems.vision.task.task import Settings, Vision
+from fewer.systems.vision.task.task import Vision
 
 from .examples import Regression, stream
 
@@ -64,39 +62,6 @@ def test_a_mix_weighs_the_attacked_and_the_clean_loss() -> None:
     assert torch.allclose(found, expected, atol=1e-12)
 
 
-def test_an_fgsm_mix_shares_its_clean_pass_where_that_is_exact(mlp: Vision, images: Callable[[int], Any]) -> None:
-    batch, noise = images(32)._replace(pixels=images(32).pixels.double()), stream(0, 5)
-    loss, calls = mlp.objectives()[0].loss, []
-    assert is_mean_harm(mlp, loss, 10)
-    counted = copy.copy(mlp)
-
-    def objective() -> tuple[Objective[Any], ...]:
-        return (Objective(("net",), lambda nets, batch, noise: calls.append(1) or loss(nets, batch, noise)),)
-
-    object.__setattr__(counted, "objectives", objective)
-    nets = fresh(mlp)
-    hardened = harden(counted, "fgsm:0.2,mix=0.3,ramp=1", total=10)
-    calls.clear()
-    attacked = fgsm(mlp, 0.1)(nets, batch, noise)
-    expected = 0.3 * loss(nets, attacked, noise) + 0.7 * loss(nets, batch, noise)
-    found = loss_of(hardened, nets, batch, noise)
-    assert len(calls) == 2
-    weights = list(nets.modules["net"].parameters())
-    assert torch.allclose(found, expected, atol=1e-12)
-    for ours, theirs in zip(torch.autograd.grad(found, weights), torch.autograd.grad(expected, weights)):
-        assert torch.allclose(ours, theirs, atol=1e-12)
-
-
-def test_a_clean_pass_is_not_shared_where_training_and_evaluation_differ_or_the_loss_is_not_the_harm() -> None:
-    task = Regression()
-    assert not is_mean_harm(task, task.objectives()[0].loss, 10)  # its batch norm
-    vision = Vision(Settings(network="mlp"))
-    loss = vision.objectives()[0].loss
-    assert not is_mean_harm(vision, lambda nets, batch, noise: loss(nets, batch, noise) * 1.01, 10)
-    warm = lambda nets, batch, noise: loss(nets, batch, noise) * (1 - 0.1 * (noise.step > 5))  # noqa: E731
-    assert not is_mean_harm(vision, warm, 10)
-
-
 def test_the_budget_rises_in_a_straight_line_over_the_ramp() -> None:
     settings = Hardening(budget=0.4, ramp=0.3)
     shares = [float(ramped(settings, 1000, stream(0, step))) for step in (0, 150, 300, 900)]
@@ -128,9 +93,9 @@ def test_trades_is_the_clean_loss_and_a_divergence(mlp: Vision, images: Callable
     def divergence(logits: torch.Tensor) -> torch.Tensor:
         return F.kl_div(F.log_softmax(logits, 1), F.softmax(clean, 1), reduction="batchmean")
 
-    (slope,) = torch.autograd.grad(divergence(module(near)), near)
+    (gradient,) = torch.autograd.grad(divergence(module(near)), near)
     box = ((batch.pixels - 0.1).clamp(min=0), (batch.pixels + 0.1).clamp(max=1))
-    attacked = torch.clamp(near + 0.1 * slope.sign(), *box)
+    attacked = torch.clamp(near + 0.1 * gradient.sign(), *box)
     expected = F.cross_entropy(clean, batch.label) + 6 * divergence(module(attacked))
     assert torch.allclose(found, expected, rtol=1e-9)
 
@@ -153,7 +118,7 @@ def test_mart_is_a_boosted_cross_entropy_and_a_weighted_divergence(mlp: Vision, 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", ["magnitude", "snip"])
 def test_a_network_can_be_pruned_under_every_kind(kind: str, method: str, mlp: Vision) -> None:
-    mix = 0.5 if kind in ("fgsm", "free") else 1.0  # the paper's mixture takes its slope from the clean loss
+    mix = 0.5 if kind in ("fgsm", "free") else 1.0  # the paper's mixture takes its gradient from the clean loss
     task = harden(mlp, Hardening(kind, 0.2, steps=2, mix=mix), total=10)
     modules = fresh_modules(mlp, 0)
     mask = mask_for(task, modules, Pruning(method, 0.5, samples=40), seed=0)

@@ -61,7 +61,7 @@ def test_l2_pgd_equals_foolbox(model: Any, images: Callable[[int], Any]) -> None
 
 
 def linear() -> tuple[Regression, NetworkSet]:
-    """harm = (w.x)^2 summed over two outputs, with known weights."""
+    """attack_loss = (w.x)^2 summed over two outputs, with known weights."""
     task = Regression()
     module = torch.nn.Linear(5, 2, bias=False).double()
     module.weight.data = torch.tensor([[1.0, -2.0, 0.0, 3.0, -1.0], [0.0] * 5], dtype=torch.float64)
@@ -72,7 +72,7 @@ def test_fgsm_by_hand_moves_each_number_by_the_sign_of_its_slope() -> None:
     task, nets = linear()
     known = torch.full((1, 5), 0.5, dtype=torch.float64)
     batch = Pairs(known, torch.zeros(1, 2, dtype=torch.float64))
-    # w.x = 0.5 > 0, so the slope has the signs of w; a zero slope moves nothing
+    # w.x = 0.5 > 0, so the gradient has the signs of w; a zero gradient moves nothing
     moved = fgsm(task, 0.25)(nets, batch, stream()).known
     assert torch.equal(moved, torch.tensor([[0.75, 0.25, 0.5, 0.75, 0.25]], dtype=torch.float64))
 
@@ -106,7 +106,7 @@ def test_more_restarts_never_harm_less() -> None:
     nets = NetworkSet({name: module.double() for name, module in task.networks().items()}, training=False)
     batch, noise = task.samples.samples, stream(1)
     harms = [
-        task.harm(nets, pgd(task, 0.4, steps=3, restarts=count)(nets, batch, noise), noise).detach()
+        task.attack_loss(nets, pgd(task, 0.4, steps=3, restarts=count)(nets, batch, noise), noise).detach()
         for count in (2, 4, 8)
     ]
     assert (harms[1] >= harms[0]).all() and (harms[2] >= harms[1]).all()
@@ -193,5 +193,5 @@ def test_a_senseless_setting_is_refused(wrong: dict[str, Any]) -> None:
 def test_a_task_that_cannot_be_attacked_is_refused_with_what_it_lacks() -> None:
     names = ("networks", "objectives", "data", "inputs", "predict", "evaluate")
     closed = type("Closed", (Task,), {name: getattr(Regression, name) for name in names})()
-    with pytest.raises(UserError, match="Closed has no bounds, harm, replace, surface"):
+    with pytest.raises(UserError, match="Closed has no bounds, attack_loss, replace, perturbable"):
         pgd(closed, 0.1)

@@ -12,7 +12,7 @@ import pytest
 import torch
 from scipy.optimize import linprog, minimize
 
-from fewer.attack import attack_loss as aims
+from fewer.attack import attack_loss as attack_losses
 from fewer.attack.attacks.apgd import apgd, apgd_targeted, checkpoints
 from fewer.attack.attacks.bumps import bump, first_bumps, moved_bump
 from fewer.attack.attacks.fab import fab_targeted, to_hyperplane
@@ -68,7 +68,7 @@ def test_moving_a_bump_keeps_the_energy_of_the_whole_budget(images: Callable[[in
     for query, side in enumerate((19, 9, 3)):
         moved = moved_bump(state, f"b{query}", side)
         assert torch.allclose(lengths(moved - batch.pixels), torch.full((8, 1, 1, 1), 2.0).double(), rtol=1e-9)
-        changed = (moved != state.surface).flatten(1).sum(1)
+        changed = (moved != state.perturbable).flatten(1).sum(1)
         assert (changed > 0).all() and (changed <= 2 * side * side).all()
         state = state.noted(state.fooled, moved)
 
@@ -124,7 +124,7 @@ def test_the_answer_stays_in_the_ball_and_in_the_bounds_and_hurts(
     changed = ATTACKS[name](mlp, 0.1)(fragile_mlp, batch, stream())
     assert changed.pixels.min() >= 0 and changed.pixels.max() <= 1
     assert lengths(changed.pixels - batch.pixels, norm).max() <= budget + 1e-6
-    margin = aims.margin(mlp)
+    margin = attack_losses.margin(mlp)
     before, after = (margin(fragile_mlp, part, stream())[0].detach().mean() for part in (batch, changed))
     assert after > before
 
@@ -153,15 +153,15 @@ def test_stacked_replicas_are_attacked_like_single_ones(name: str, images: Calla
 
 
 def test_more_queries_never_harm_less(mlp: Vision, fragile_mlp: NetworkSet, images: Callable[[int], Any]) -> None:
-    batch, margin = images(32), aims.margin(mlp)
+    batch, margin = images(32), attack_losses.margin(mlp)
     nobody = torch.zeros(32, dtype=torch.bool)
     values = []
     for queries in (1, 5, 40):
         # the schedule depends on the number of queries, so the first queries of one long search are compared
         attack, passed = square(mlp, 0.05, queries=40), []
         attack.last(fragile_mlp, batch, stream(), visit=passed.append)
-        surface = passed[queries - 1].surface
-        values.append(margin(fragile_mlp, batch._replace(pixels=surface), stream())[0].detach())
+        perturbable = passed[queries - 1].perturbable
+        values.append(margin(fragile_mlp, batch._replace(pixels=perturbable), stream())[0].detach())
         nobody |= passed[queries - 1].fooled
     standing = ~nobody
     assert standing.any()
@@ -174,14 +174,14 @@ def test_apgd_and_square_climb_the_harm_of_a_task_without_classes() -> None:
     torch.manual_seed(0)
     nets = NetworkSet({name: module.double() for name, module in task.networks().items()}, training=False)
     batch, noise = task.samples.samples, stream()
-    clean = task.harm(nets, batch, noise).detach()
+    clean = task.attack_loss(nets, batch, noise).detach()
     for attack in (apgd(task, 0.3, steps=20), square(task, 0.3, queries=40)):
         changed = attack(nets, batch, noise)
         low, high = task.bounds
         assert (changed.known >= low).all() and (changed.known <= high).all()
         assert (changed.known - batch.known).abs().max() <= 0.3 + 1e-12
-        harm = task.harm(nets, changed, noise).detach()
-        assert (harm > clean).float().mean() > 0.9
+        attack_loss = task.attack_loss(nets, changed, noise).detach()
+        assert (attack_loss > clean).float().mean() > 0.9
 
 
 @pytest.mark.parametrize(

@@ -55,17 +55,17 @@ def test_an_attack_used_from_python_refuses_tokens_too() -> None:
 @pytest.mark.parametrize("task", [Tagged(), Rated()], ids=KINDS)
 def test_the_contract_says_that_tokens_cannot_be_attacked_and_why(task: Tagged | Rated) -> None:
     outcomes = {outcome.name: outcome for outcome in check(task)}
-    surface = outcomes["an attack can replace the surface"]
-    assert surface.fault is None and surface.skipped is not None and "int64" in surface.skipped
+    perturbable = outcomes["an attack can replace the perturbable"]
+    assert perturbable.fault is None and perturbable.skipped is not None and "int64" in perturbable.skipped
     assert not [outcome for outcome in outcomes.values() if outcome.fault]
 
 
 def test_a_check_that_does_not_apply_is_shown_as_skipped_and_fails_nothing(capsys: Lines) -> None:
     assert main(["check", "tests.tokens:Rated"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert next(line for line in lines if "surface" in line).startswith("skip")
+    assert next(line for line in lines if "perturbable" in line).startswith("skip")
     assert next(line for line in lines if "logits" in line).startswith("skip")
     assert main(["check", "tests.tokens:Rated", "--json"]) == 0
     found = {row["check"]: row for row in json.loads(capsys.readouterr().out)}
-    assert "int64" in found["an attack can replace the surface"]["skipped"]
+    assert "int64" in found["an attack can replace the perturbable"]["skipped"]
     assert found["names agree"] == {"check": "names agree", "fault": None, "skipped": None}

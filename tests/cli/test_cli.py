@@ -12,7 +12,7 @@ import pytest
 
 from fewer import open_pack, zoo
 from fewer.cli import VERBS, main
-from fewer.cli.show import figures
+from fewer.cli.show import metrics
 from fewer.cli.verbs.train import summary
 from fewer.core.registry import systems
 from fewer.pruning.pruning import Pruning
@@ -102,9 +102,9 @@ def test_json_is_json_and_nothing_else(run: Path, tmp_path: Path, capsys: Lines)
 
 
 def test_figures_that_are_not_finite_are_null_in_json(capsys: Lines) -> None:
-    from fewer.cli.show import say
+    from fewer.cli.show import show
 
-    say({"loss": float("nan"), "each": [float("inf"), 1.0]}, True)
+    show({"loss": float("nan"), "each": [float("inf"), 1.0]}, True)
     assert json.loads(capsys.readouterr().out, parse_constant=pytest.fail) == {"loss": None, "each": [None, 1.0]}
 
 
@@ -256,7 +256,7 @@ def test_every_task_listed_can_be_described(capsys: Lines) -> None:
 
 
 def test_figures_of_several_seeds_are_a_mean_and_its_parts() -> None:
-    shown = figures(summary([{"accuracy": 0.25}, {"accuracy": 0.5}]))
+    shown = metrics(summary([{"accuracy": 0.25}, {"accuracy": 0.5}]))
     assert shown == "accuracy  0.375  (of 0.25, 0.5)"
 
 

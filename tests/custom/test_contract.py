@@ -66,7 +66,7 @@ class BranchesOnAValue(Fit):
 
 class IndexesByFlags(Fit):
     def loss(self, nets: Nets, batch: Any, noise: Noise) -> Tensor:
-        return super().harm(nets, batch, noise)[batch.x[:, 0] > 0].mean()
+        return super().attack_loss(nets, batch, noise)[batch.x[:, 0] > 0].mean()
 
 
 class UnseededLoss(Fit):
@@ -93,7 +93,7 @@ class InfiniteLoss(Fit):
 
 class VectorLoss(Fit):
     def loss(self, nets: Nets, batch: Any, noise: Noise) -> Tensor:
-        return self.harm(nets, batch, noise)
+        return self.attack_loss(nets, batch, noise)
 
 
 class NoGradient(Control):
@@ -177,11 +177,11 @@ class ReplaceForgets(Fit):
 
 
 class HarmOfAll(Fit):
-    def harm(self, nets: Nets, batch: Any, noise: Noise) -> Tensor:
-        return super().harm(nets, batch, noise).mean()
+    def attack_loss(self, nets: Nets, batch: Any, noise: Noise) -> Tensor:
+        return super().attack_loss(nets, batch, noise).mean()
 
     def loss(self, nets: Nets, batch: Any, noise: Noise) -> Tensor:
-        return self.harm(nets, batch, noise)
+        return self.attack_loss(nets, batch, noise)
 
 
 class OneHotLabels(Blobs):
@@ -206,9 +206,9 @@ BROKEN: list[tuple[type[Task[Any]], str, str]] = [
     (NaNInTheData, "batches hold tensors with samples on axis 0", "NaN"),
     (RaggedData, "batches hold tensors with samples on axis 0", "leaf"),
     (OneAnswerForAll, "predictions have samples on axis 0 and need no labels", "shape"),
-    (NoFigure, "evaluation returns finite figures", "no figure"),
-    (InfiniteFigure, "evaluation returns finite figures", "inf"),
-    (NoQuestion, "evaluation returns finite figures", "no batch"),
+    (NoFigure, "evaluation returns finite metrics", "no figure"),
+    (InfiniteFigure, "evaluation returns finite metrics", "inf"),
+    (NoQuestion, "evaluation returns finite metrics", "no batch"),
     (SurfaceOutOfBounds, "an attack can replace the surface", "bounds"),
     (ReplaceForgets, "an attack can replace the surface", "replace"),
     (HarmOfAll, "an attack can replace the surface", "one number a sample"),

@@ -57,10 +57,10 @@ def test_a_regression_learns_and_says_how_much_it_explains() -> None:
     task = Sum()
     engine = Plain(task, Training(steps=300, batch=32, optimizer=Optimizer(lr=1e-2)), 0)
     fit(engine)
-    figures = evaluate(task, predictor(task, engine.state.modules_of(0)))
+    metrics = evaluate(task, predictor(task, engine.state.modules_of(0)))
     y = samples()[1]
-    assert figures["r2"] > 0.9
-    assert figures["r2"] == pytest.approx(1 - figures["mean_squared_error"] / float(y.var(correction=0)), abs=1e-5)
+    assert metrics["r2"] > 0.9
+    assert metrics["r2"] == pytest.approx(1 - metrics["mean_squared_error"] / float(y.var(correction=0)), abs=1e-5)
 
 
 def test_only_a_classification_can_be_voted_on_and_audited() -> None:

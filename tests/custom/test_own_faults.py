@@ -25,7 +25,7 @@ X = torch.randn(40, 4, generator=torch.Generator().manual_seed(1))
 Y = torch.arange(40) % 3
 
 
-class Own(Classification):
+class SupervisedTask(Classification):
     """Three classes; a test replaces one part."""
 
     parts: Mapping[str, tuple[Any, Any]] = {}
@@ -65,7 +65,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("case", FAULTS, ids=lambda case: case.replace(" ", "-"))
 def test_wrong_data_is_one_line(case: str) -> None:
     parts, said = FAULTS[case]
-    task = Own()
+    task = SupervisedTask()
     task.parts = parts
     with pytest.raises(UserError) as caught:
         task.data("train")
@@ -87,7 +87,7 @@ def raising() -> nn.Module:
     ],
 )
 def test_a_network_that_does_not_fit_is_one_line(answer: Callable[[], Any], said: str) -> None:
-    task = Own()
+    task = SupervisedTask()
     task.answer = answer  # type: ignore[method-assign, assignment]
     with pytest.raises(UserError) as caught:
         task.data("train")
@@ -95,7 +95,7 @@ def test_a_network_that_does_not_fit_is_one_line(answer: Callable[[], Any], said
 
 
 def test_arrays_of_numpy_and_small_integers_are_understood_and_few_samples_still_validate() -> None:
-    task = Own()
+    task = SupervisedTask()
     task.parts = {"train": (X[:5].double().numpy(), Y[:5].to(torch.uint8).numpy()), "test": (X, Y.int())}
     assert [len(task.data(split)) for split in ("train", "validation", "test")] == [4, 1, 40]
     engine = Plain(task, Training(steps=3, batch=4), 0)
@@ -104,7 +104,7 @@ def test_arrays_of_numpy_and_small_integers_are_understood_and_few_samples_still
 
 
 def test_bounds_hold_every_split() -> None:
-    task = Own()
+    task = SupervisedTask()
     task.parts = {"test": (at(X, 0, 9.0), Y)}
     assert float(task.bounds[1]) == 9.0
 
@@ -128,7 +128,7 @@ def test_a_single_quantity_may_be_a_number_or_a_column_on_either_side() -> None:
         engine = Plain(task, Training(steps=60, batch=20, precision="float64"), 0)
         fit(engine)
         found.append(evaluate(task, predictor(task, engine.state.modules_of(0))))
-    assert all(figures == pytest.approx(found[0]) for figures in found)
+    assert all(metrics == pytest.approx(found[0]) for metrics in found)
     task = Line()
     task.model = lambda: nn.Linear(4, 2)  # type: ignore[method-assign]
     with pytest.raises(UserError, match="as many quantities as targets"):
@@ -143,8 +143,9 @@ MODULES = {
     "x = 1": "it has no task",
     "from fewer.custom.supervised import Classification\nclass Mine(Classification):\n"
     "    def model(self): pass": "without loaders",
-    "from fewer.custom.supervised import Own\nclass Mine(Own):\n    def __init__(self, path): pass\n"
-    "    def model(self): pass\n    def loaders(self): pass\n    def harm(self): pass\n    def predict(self): pass\n"
+    "from fewer.custom.supervised import SupervisedTask\nclass Mine(SupervisedTask):\n    def __init__(self, path): pass\n"
+    "    def model(self): pass\n    def loaders(self): pass\n    def attack_loss(self): pass\n"
+    "    def predict(self): pass\n"
     "    def evaluate(self): pass": "missing 1 required positional argument",
 }
 

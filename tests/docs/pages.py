@@ -74,7 +74,7 @@ def small(words: list[str]) -> list[str]:
     if words[0] == "train":
         more = list(_SMALL.get(words[1], ["--steps", "20", "--batch", "16"]))
         if words[1] == "nowcast":
-            more += ["--choose-every", "2"] if "--choose-every" in words else []
+            more += ["--validate-every", "2"] if "--validate-every" in words else []
         if "--harden" in words:
             more += ["--harden", words[words.index("--harden") + 1] + ",steps=2"]
     elif words[0] == "evaluate" and "--limit" in words:

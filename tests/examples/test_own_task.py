@@ -34,6 +34,6 @@ def test_the_example_passes_the_contract_suite(capsys: pytest.CaptureFixture[str
 def test_the_example_trains_pruned_and_learns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["train", "own_task:Pendulum", "--set", "width=32", "--steps", "300", "--prune", "snip", "--sparsity"]
     assert main([*words, "0.8", "--out", str(tmp_path / "run"), "--json"]) == 0
-    figures = json.loads(capsys.readouterr().out)
-    assert figures["fit"] > 0.9
+    metrics = json.loads(capsys.readouterr().out)
+    assert metrics["fit"] > 0.9
     assert density(load(tmp_path / "run").mask) == pytest.approx(0.2, abs=1e-3)

@@ -42,9 +42,9 @@ def short_trainings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_quick_start_trains_packs_and_predicts(task: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = runpy.run_path(str(EXAMPLES / f"{task}.py"))
     run = found["run"]
-    assert run.job.task == task and load(run.path).figures == run.figures
+    assert run.job.task == task and load(run.path).metrics == run.metrics
     assert run.job.prune is not None and len(list(Path().glob("*.pack"))) == 1
-    assert next(iter(run.figures)) in capsys.readouterr().out
+    assert next(iter(run.metrics)) in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("task", sorted(TINY))

@@ -13,7 +13,7 @@ from torch.nn import functional
 from fewer import zoo
 from fewer.core.errors import UserError
 from fewer.packs import pack
-from fewer.packs.input_gradient import Slope, climbed
+from fewer.packs.input_gradient import InputGradient, climbed
 from fewer.packs.trace.trace import trace
 
 
@@ -37,13 +37,13 @@ def compared(module: nn.Module, path: Path, size: int) -> tuple[np.ndarray, np.n
     x = torch.rand(3, 1, size, size, generator=torch.Generator().manual_seed(0))
     program, tensors = trace(module, [x[:2]])
     pack.write(path, program, tensors)
-    answer, slope = Slope(pack.load(path))(x.numpy(), np.array([1, 4, 0]))
+    answer, gradient = InputGradient(pack.load(path))(x.numpy(), np.array([1, 4, 0]))
     x.requires_grad_()
     expected = module(x)
     expected[torch.arange(3), torch.tensor([1, 4, 0])].sum().backward()
     assert x.grad is not None
     assert np.allclose(answer, expected.detach().numpy(), atol=1e-5)
-    return slope, x.grad.numpy()
+    return gradient, x.grad.numpy()
 
 
 def test_the_slope_is_torchs_through_strides_groups_and_pools(tmp_path: Path) -> None:
@@ -81,13 +81,13 @@ def test_the_attack_stays_in_its_ball_and_lowers_the_first_answer(steps: int) ->
     name = next(key for key in digits.files if "test" in key and digits[key].ndim >= 3)
     images = digits[name][:6].reshape(-1, 1, 28, 28).astype(np.float32)
     images = images / max(1.0, images.max())
-    slope = Slope(pack.load(zoo.path("digits-dense")))
+    gradient = InputGradient(pack.load(zoo.path("digits-dense")))
     before, changed = [], 0
     for image in images:
-        answer, _ = slope(image[None], np.array([0]))
+        answer, _ = gradient(image[None], np.array([0]))
         label = int(answer.argmax())
-        worst = climbed(slope, image, budget=0.2, steps=steps)
-        after, _ = slope(worst[None], np.array([0]))
+        worst = climbed(gradient, image, budget=0.2, steps=steps)
+        after, _ = gradient(worst[None], np.array([0]))
         assert np.abs(worst - image).max() <= 0.2 + 1e-6 and worst.min() >= 0 and worst.max() <= 1
         assert after[0, label] <= answer[0, label]
         before.append(label)
@@ -97,10 +97,10 @@ def test_the_attack_stays_in_its_ball_and_lowers_the_first_answer(steps: int) ->
 
 def test_without_a_budget_nothing_changes() -> None:
     image = np.random.default_rng(0).random((1, 28, 28), dtype=np.float32)
-    slope = Slope(pack.load(zoo.path("digits-3197")))
-    assert np.array_equal(climbed(slope, image, budget=0.0, steps=5), image)
+    gradient = InputGradient(pack.load(zoo.path("digits-3197")))
+    assert np.array_equal(climbed(gradient, image, budget=0.0, steps=5), image)
 
 
 def test_a_pack_that_is_no_chain_of_layers_says_what_is_in_the_way() -> None:
     with pytest.raises(UserError, match="slice"):
-        Slope(pack.load(zoo.path("cellfree-80")))
+        InputGradient(pack.load(zoo.path("cellfree-80")))

@@ -34,7 +34,7 @@ def test_a_pack_shows_what_goes_in_what_is_kept_and_how_well_it_did() -> None:
     found = Cells(pack._repr_html_())
     assert found.after("x, given to net") == "1 x 28 x 28, float32"
     assert found.after("weights removed") == "96.8%" and found.after("of the prunable ones") == "97.0%"
-    assert found.after("accuracy") == f"{pack.settings['figures']['accuracy']:.4f}"
+    assert found.after("accuracy") == f"{pack.settings['metrics']['accuracy']:.4f}"
     assert found.cells[0] == "vision: net" and any("network=small-cnn" in cell for cell in found.cells)
 
 
@@ -48,7 +48,7 @@ def test_every_pack_of_the_zoo_shows_itself_in_little_room_and_without_colours_o
 
 def test_names_from_the_file_are_shown_as_text_and_nan_is_left_out(tmp_path: Path) -> None:
     program = Program((Input("<b>x</b>", (2,), "float32"),), (Node("linear", ("<b>x</b>", "w"), "y"),), ("y",))
-    settings = {"task": "<script>", "figures": {"loss": float("nan"), "score": 3}}
+    settings = {"task": "<script>", "metrics": {"loss": float("nan"), "score": 3}}
     mask = np.array([[True, False], [False, False]])
     write(tmp_path / "odd.pack", program, {"w": np.ones((2, 2), np.float32)}, masks={"w": mask}, settings=settings)
     pack = load(tmp_path / "odd.pack")

@@ -53,13 +53,13 @@ class Points(Task[Point]):
     def inputs(self, batch):
         return batch.place
 
-    def surface(self, batch):
+    def perturbable(self, batch):
         return batch.place
 
-    def replace(self, batch, surface):
-        return batch._replace(place=surface)
+    def replace(self, batch, perturbable):
+        return batch._replace(place=perturbable)
 
-    def harm(self, nets, batch, noise): ...
+    def attack_loss(self, nets, batch, noise): ...
     def logits(self, nets, inputs, noise):
         return nets.net(inputs)
 

@@ -18,10 +18,10 @@ from fewer.run.job import Job, Trained
 from tests.toys import Fit
 
 
-def trained(path: str, job: Job, **figures: float) -> Trained:
+def trained(path: str, job: Job, **metrics: float) -> Trained:
     net = nn.Linear(4, 5)
     mask = {"net": {"weight": torch.arange(20).view(5, 4) < 2}} if job.prune else {}
-    return Trained(Path(path), job, Fit(), {"net": net}, mask, figures)
+    return Trained(Path(path), job, Fit(), {"net": net}, mask, metrics)
 
 
 def test_the_interval_is_that_of_scipy() -> None:

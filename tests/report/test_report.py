@@ -79,7 +79,7 @@ def test_every_group_is_attacked_on_its_own_data(runs: Path, tmp_path: Path) -> 
     both = grouped([load(runs / "snip90"), load(tmp_path / "other")])
     curves = attack_curve(both, "fgsm:0.1", 10_000)
     for group in both:
-        assert curves[group.name][0][1] == pytest.approx(group.first.figures["accuracy"])
+        assert curves[group.name][0][1] == pytest.approx(group.first.metrics["accuracy"])
 
 
 def test_sizes_are_those_of_the_files(runs: Path) -> None:

@@ -70,7 +70,7 @@ def test_a_run_trains_with_the_settings_given_and_is_found_again(run: Trained) -
     again = fewer.load(run.path)
     assert again.job.settings == ("network=cnn0", "classes=3,7")
     assert again.job.training.steps == 40 and again.job.training.batch == 128
-    assert again.figures == run.figures
+    assert again.metrics == run.metrics
 
 
 def test_a_pack_says_what_the_run_says(run: Trained, tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_pack_says_what_the_run_says(run: Trained, tmp_path: Path) -> None:
 
 def test_a_run_shows_its_figures_and_kept_weights(run: Trained) -> None:
     cells = Cells(run._repr_html_()).cells
-    assert f"{run.figures['accuracy']:.4g}" == cells[cells.index("accuracy") + 1]
+    assert f"{run.metrics['accuracy']:.4g}" == cells[cells.index("accuracy") + 1]
     assert f"{kept(run.mask):,} of " in cells[cells.index("weights kept") + 1]
 
 

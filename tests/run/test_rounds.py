@@ -21,10 +21,10 @@ def job(**changes: object) -> Job:
 
 
 def test_rounds_end_at_the_sparsity_asked_for_and_leave_an_ordinary_run(tmp_path: Path) -> None:
-    figures = job().run(tmp_path / "ticket")
+    metrics = job().run(tmp_path / "ticket")
     run = load(tmp_path / "ticket")
     assert kept(run.mask) == round(0.25 * total(run.mask))
-    assert run.figures == figures[0] and "accuracy" in run.figures
+    assert run.metrics == metrics[0] and "accuracy" in run.metrics
     for name, mask in run.mask["net"].items():
         assert not run.modules["net"].get_parameter(name)[~mask].any()
 

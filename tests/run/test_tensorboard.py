@@ -47,11 +47,11 @@ def test_a_run_shows_its_losses_rates_density_validation_and_test_figures(tmp_pa
     assert found["density/prunable"][100] == pytest.approx(0.2, abs=1e-3)
     rates = found["learning_rate/net"]
     assert 1e-3 < rates[50] <= 0.002 and rates[100] < 1e-5
-    assert found["test/accuracy"] == pytest.approx({100: load(tmp_path / "run").figures["accuracy"]}, rel=1e-6)
+    assert found["test/accuracy"] == pytest.approx({100: load(tmp_path / "run").metrics["accuracy"]}, rel=1e-6)
 
 
 def test_validation_figures_are_shown_where_validation_is_looked_at(tmp_path: Path) -> None:
-    words = ["train", "vision", *TINY, "--choose-every", "40", "--log", "tensorboard", "--out", str(tmp_path)]
+    words = ["train", "vision", *TINY, "--validate-every", "40", "--log", "tensorboard", "--out", str(tmp_path)]
     assert main(words) == 0
     found = scalars(tmp_path)
     assert list(found["validation/accuracy"]) == [40, 80, 100]

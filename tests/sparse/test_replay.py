@@ -237,8 +237,8 @@ def test_counting_and_summing_losses_in_c_is_torch_s_to_the_bit() -> None:
     step_count, total, rate = torch.tensor(-7), torch.zeros(2, dtype=torch.float64), torch.zeros(3)
 
     def step() -> None:
-        turn = torch.div(step_count, 3, rounding_mode="floor")
-        rate[0], rate[1] = (turn + 5).to(torch.float32), turn.to(torch.float32)
+        update = torch.div(step_count, 3, rounding_mode="floor")
+        rate[0], rate[1] = (update + 5).to(torch.float32), update.to(torch.float32)
         total.add_(torch.full((2,), 0.1) * rate[0])
         step_count.add_(1)
 
@@ -250,7 +250,7 @@ def test_counting_and_summing_losses_in_c_is_torch_s_to_the_bit() -> None:
     assert step_count.item() == 7 and rate.tolist() == [7.0, 2.0, 0.0]
     tenth = torch.tensor(0.1)
     turns = [torch.tensor(count // 3 + 5.0) for count in range(-7, 7)]
-    assert total.tolist() == [sum((tenth * turn).double().item() for turn in turns)] * 2
+    assert total.tolist() == [sum((tenth * update).double().item() for update in turns)] * 2
 
 
 @compiled

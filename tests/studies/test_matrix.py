@@ -24,8 +24,8 @@ TINY = sorted(cases())
 @pytest.fixture(autouse=True)
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.set_num_threads(1)
-    monkeypatch.setattr(matrices, "WHERE", Where("here"))
-    monkeypatch.setattr(transfer, "WHERE", Where("here"))
+    monkeypatch.setattr(matrices, "WHERE", Where("inline"))
+    monkeypatch.setattr(transfer, "WHERE", Where("inline"))
 
 
 def alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     """A study whose rows the test decides on."""
     found: list[list[int]] = []
 
-    def run(scale: str, out: Path, say: study.Say) -> Result:
+    def run(scale: str, out: Path, say: study.Log) -> Result:
         return Result("a title", ["a"], list(found), figures={"toy.png": f"{len(found)} rows".encode()})
 
     monkeypatch.setitem(study._OF_ALL, "toy/table", ("toy_study:run", "a toy"))

@@ -59,7 +59,7 @@ def forked(count: int, steps: int, out: Path, on: str) -> int:
 
 
 def finished(out: Path) -> int:
-    """How many points have figures."""
+    """How many points have metrics."""
     return len(list(out.glob("points/*/metrics.json")))
 
 
@@ -103,7 +103,7 @@ def different(one: Path, other: Path) -> list[str]:
     return wrong + left
 
 
-def main(count: int, kills: int, on: str = "local", steps: int = 60) -> int:
+def main(count: int, kills: int, on: str = "processes", steps: int = 60) -> int:
     """Exit code 0 if both end complete and identical."""
     import torch
 

@@ -42,7 +42,7 @@ def test_ray_gives_the_same_table_although_a_worker_is_killed(tmp_path: Path) ->
         warnings.simplefilter("ignore")  # Ray's own, about its sockets and its future
         away = Sweep(grid_of(grid(marker)), tmp_path / "away", Where("ray")).run()
     assert marker.read_text() == "x"  # the first attempt was killed, and there was one more
-    here = Sweep(grid_of(grid(marker)), tmp_path / "here", Where("here")).run()
+    here = Sweep(grid_of(grid(marker)), tmp_path / "here", Where("inline")).run()
     assert away == here and [row["status"] for row in away] == ["done"] * 7 + ["failed"]
     for row in away[:7]:
         one, other = (load_file(tmp_path / place / "points" / row["point"] / "weights.safetensors") for place in
@@ -52,7 +52,9 @@ def test_ray_gives_the_same_table_although_a_worker_is_killed(tmp_path: Path) ->
 
 def test_figures_come_home_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[str] = []
-    monkeypatch.setattr("fewer.sweep.executors.ray_pool.write_whole", lambda path, content: written.append(path.name))
+    monkeypatch.setattr(
+        "fewer.sweep.executors.ray_pool.write_atomically", lambda path, content: written.append(path.name)
+    )
     bring_home({"a/metrics.json": b"{}", "a/weights.safetensors": b"", "a/config.json": b"{}"}, tmp_path)
     assert written[-1] == "metrics.json" and len(written) == 3
 

@@ -30,8 +30,8 @@ engine = "plain"
 
 def test_a_sweep_killed_three_times_ends_complete_and_identical(tmp_path: Path) -> None:
     torch.set_num_threads(1)
-    sweep(24, 30, tmp_path / "whole", "here")
-    assert killed_until_done(24, 3, tmp_path / "patched", steps=30, on="here") == 3
+    sweep(24, 30, tmp_path / "whole", "inline")
+    assert killed_until_done(24, 3, tmp_path / "patched", steps=30, on="inline") == 3
     assert finished(tmp_path / "patched") == 24
     assert different(tmp_path / "whole", tmp_path / "patched") == []
 

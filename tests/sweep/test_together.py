@@ -21,7 +21,7 @@ BASE: dict[str, Any] = {
     "precision": "float64",
     "prune.samples": 20,
 }
-HERE = Where("here")
+HERE = Where("inline")
 Rows = list[dict[str, Any]]
 
 
@@ -41,9 +41,9 @@ def test_a_cohort_of_seeds_masks_and_rates_trains_each_point_as_alone(tmp_path: 
                for row in rows}  # fmt: skip
     assert all(len(config["cohort"]) == 28 for config in configs.values())
     for point in grid.points[::3]:
-        figures = point.placed().run(tmp_path / point.name)[0]
+        metrics = point.placed().run(tmp_path / point.name)[0]
         row = next(row for row in rows if row["point"] == point.name)
-        assert row["figures"] == pytest.approx(figures, abs=1e-9)
+        assert row["metrics"] == pytest.approx(metrics, abs=1e-9)
         alone = load_file(tmp_path / point.name / "weights.safetensors")
         beside = load_file(tmp_path / "together" / "points" / point.name / "weights.safetensors")
         assert max(float((alone[key] - beside[key]).abs().max()) for key in alone) < 1e-9
@@ -52,7 +52,7 @@ def test_a_cohort_of_seeds_masks_and_rates_trains_each_point_as_alone(tmp_path: 
 def test_a_point_of_a_cohort_is_a_run_like_any_other(tmp_path: Path) -> None:
     grid, _ = swept({"base": BASE, "axes": {"prune": "snip", "sparsity": 0.5, "seed": "0-2"}}, tmp_path / "sweep")
     run = load(tmp_path / "sweep" / "points" / grid.points[1].name)
-    assert run.job == grid.points[1].job and run.figures["accuracy"] > 0.2 and run.mask
+    assert run.job == grid.points[1].job and run.metrics["accuracy"] > 0.2 and run.mask
     lines = [json.loads(line) for line in (run.path / "metrics.jsonl").read_text().splitlines()]
     assert lines[-1]["step"] == 40 and isinstance(lines[-1]["loss/net"], float)
 

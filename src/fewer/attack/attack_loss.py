@@ -1,6 +1,6 @@
-"""What an attack increases, and the slope of it at the input.
+"""What an attack increases, and its gradient there.
 
-An aim returns, per sample, the value to increase and whether the sample is already fooled. Knowing both from one
+It returns, per sample, the value to increase and whether the sample is already fooled. Knowing both from one
 forward pass is what lets an audit drop a fooled image at no cost.
 """
 
@@ -16,9 +16,19 @@ from torch import Tensor
 from fewer.core.abilities import Attackable, Classifier, ability
 from fewer.core.task import Nets, Noise, Task
 
-__all__ = ["Aim", "cross_entropy", "divergence", "harm", "logits_and_labels", "margin", "natural", "slope", "wrong"]
+__all__ = [
+    "AttackLoss",
+    "cross_entropy",
+    "divergence",
+    "input_gradient",
+    "logits_and_labels",
+    "margin",
+    "natural",
+    "own",
+    "wrong",
+]
 
-Aim = Callable[[Nets, Any, Noise], tuple[Tensor, Tensor]]  # (nets, batch, noise) -> value, fooled; (batch,) each
+AttackLoss = Callable[[Nets, Any, Noise], tuple[Tensor, Tensor]]  # (nets, batch, noise) -> value, fooled; (batch,) each
 
 
 def wrong(logits: Tensor, labels: Tensor) -> Tensor:
@@ -36,77 +46,77 @@ def logits_and_labels(task: Task[Any], needed_by: str) -> Callable[[Nets, Any, N
     return both
 
 
-def harm(task: Task[Any]) -> Aim:
-    """The task's own harm; whether a sample is fooled is not known."""
+def own(task: Task[Any]) -> AttackLoss:
+    """The task's own attack loss; whether a sample is fooled is not known."""
     attackable = ability(task, Attackable, "an attack")
 
-    def aim(nets: Nets, batch: Any, noise: Noise) -> tuple[Tensor, Tensor]:
-        value = attackable.harm(nets, batch, noise)
+    def attack_loss(nets: Nets, batch: Any, noise: Noise) -> tuple[Tensor, Tensor]:
+        value = attackable.attack_loss(nets, batch, noise)
         return value, torch.zeros_like(value, dtype=torch.bool)
 
-    return aim
+    return attack_loss
 
 
-def cross_entropy(task: Task[Any]) -> Aim:
+def cross_entropy(task: Task[Any]) -> AttackLoss:
     """Cross-entropy of the label."""
     both = logits_and_labels(task, "an attack on the cross-entropy")
 
-    def aim(nets: Nets, batch: Any, noise: Noise) -> tuple[Tensor, Tensor]:
+    def attack_loss(nets: Nets, batch: Any, noise: Noise) -> tuple[Tensor, Tensor]:
         logits, labels = both(nets, batch, noise)
         return F.cross_entropy(logits, labels, reduction="none"), wrong(logits, labels)
 
-    return aim
+    return attack_loss
 
 
-def natural(task: Task[Any]) -> Aim:
-    """Cross-entropy where the task has classes, which tells fooled samples for free; its own harm elsewhere."""
-    return cross_entropy(task) if isinstance(task, Classifier) else harm(task)
+def natural(task: Task[Any]) -> AttackLoss:
+    """Cross-entropy where the task has classes, which tells fooled samples for free; its own attack loss elsewhere."""
+    return cross_entropy(task) if isinstance(task, Classifier) else own(task)
 
 
-def margin(task: Task[Any]) -> Aim:
+def margin(task: Task[Any]) -> AttackLoss:
     """Best wrong score less the label's: above zero is fooled."""
     both = logits_and_labels(task, "an attack on the margin")
 
-    def aim(nets: Nets, batch: Any, noise: Noise) -> tuple[Tensor, Tensor]:
+    def attack_loss(nets: Nets, batch: Any, noise: Noise) -> tuple[Tensor, Tensor]:
         logits, labels = both(nets, batch, noise)
         right = labels[:, None] == torch.arange(logits.shape[1], device=labels.device)  # one_hot does not vmap
         others = logits.masked_fill(right, -torch.inf).amax(1)
         return others - logits.gather(1, labels[:, None])[:, 0], wrong(logits, labels)
 
-    return aim
+    return attack_loss
 
 
-def divergence(task: Task[Any], reference: Tensor) -> Aim:
+def divergence(task: Task[Any], reference: Tensor) -> AttackLoss:
     """KL(reference || answer), what TRADES increases; `reference` holds log-probabilities of the clean batch."""
     both = logits_and_labels(task, "TRADES")
 
-    def aim(nets: Nets, batch: Any, noise: Noise) -> tuple[Tensor, Tensor]:
+    def attack_loss(nets: Nets, batch: Any, noise: Noise) -> tuple[Tensor, Tensor]:
         logits, labels = both(nets, batch, noise)
         answer = F.log_softmax(logits, 1)
         return (reference.exp() * (reference - answer)).sum(1), wrong(logits, labels)
 
-    return aim
+    return attack_loss
 
 
-def slope(
-    aim: Aim, nets: Nets, rebuild: Callable[[Tensor], Any], noise: Noise, surface: Tensor
+def input_gradient(
+    attack_loss: AttackLoss, nets: Nets, rebuild: Callable[[Tensor], Any], noise: Noise, perturbable: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradient of the aim's sum at a surface, the aim's values there, and who is fooled there.
+    """Gradient of its sum at a perturbable input, its values there, and who is fooled there.
 
-    `rebuild` makes a batch of a surface. The sum and not the mean: same direction, and no gradient underflows.
+    `rebuild` makes a batch of a perturbable. The sum and not the mean: same direction, and no gradient underflows.
     """
 
     def total(x: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        value, fooled = aim(nets, rebuild(x), noise)
+        value, fooled = attack_loss(nets, rebuild(x), noise)
         return value.sum(), (value, fooled)
 
     if torch._C._functorch.peek_interpreter_stack() is not None:
         with torch.no_grad():
-            gradient, (value, fooled) = torch.func.grad(total, has_aux=True)(surface)
+            gradient, (value, fooled) = torch.func.grad(total, has_aux=True)(perturbable)
         return gradient, value, fooled
     # outside vmap, ordinary autograd gives the same numbers for 5 to 40 % less time (small networks gain most)
     with torch.enable_grad():
-        leaf = surface.detach().requires_grad_()
+        leaf = perturbable.detach().requires_grad_()
         summed, (value, fooled) = total(leaf)
         (gradient,) = torch.autograd.grad(summed, leaf)
     return gradient, value.detach(), fooled

@@ -15,11 +15,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fewer.attack import attack_loss as aims
+from fewer.attack import attack_loss as attack_losses
 from fewer.attack.iteration import Attack, Rows
 from fewer.attack.layout import LAYOUTS, Layout, best_layout, layout
 from fewer.attack.threat import Threat, parse
-from fewer.core.abilities import Attackable, Classifier, ability, movable_surface
+from fewer.core.abilities import Attackable, Classifier, ability, perturbable_input
 from fewer.core.data import batches, convert, place_constants_
 from fewer.core.engines.nets import NetworkSet, frozen
 from fewer.core.errors import UserError
@@ -81,7 +81,7 @@ class Report:
         """Share of images that are right and stay right under every attack."""
         return float(self.survived.double().mean())
 
-    def figures(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """Every number with the name of its attack; the first is the one that matters."""
         if not self.lines:
             return {"clean": self.clean}
@@ -174,7 +174,7 @@ class _Images:
         if self.count == 0:
             raise UserError(f"an empty {audit.split} split", "at least 1 image")
         self.per_batch = audit.per_batch or (500 if self.device.type == "cpu" else 4000)
-        self.audit, self.scores = audit, aims.logits_and_labels(task, "robust accuracy")
+        self.audit, self.scores = audit, attack_losses.logits_and_labels(task, "robust accuracy")
 
     def take(self, index: Tensor) -> tuple[Any, Rows]:
         batch = convert(self.data.take(index), self.device, self.dtype)
@@ -188,10 +188,10 @@ class _Images:
         """Images outside the bounds and labels outside the classes would make every number meaningless."""
         for index in self.all_batches():
             batch, noise = self.take(index)
-            surface, labels = movable_surface(attackable, batch), classifier.labels(batch)
-            low, high = (bound.to(surface) for bound in attackable.bounds)
-            if not bool(((surface >= low) & (surface <= high)).all()):
-                found = f"inputs from {float(surface.min()):g} to {float(surface.max()):g}"
+            perturbable, labels = perturbable_input(attackable, batch), classifier.labels(batch)
+            low, high = (bound.to(perturbable) for bound in attackable.bounds)
+            if not bool(((perturbable >= low) & (perturbable <= high)).all()):
+                found = f"inputs from {float(perturbable.min()):g} to {float(perturbable.max()):g}"
                 inside = f"inputs inside the task's bounds, {float(low.min()):g} to {float(high.max()):g}"
                 raise UserError(found, inside, "scale them; normalise inside the network")
             if index[0] == 0:
@@ -204,16 +204,18 @@ class _Images:
         if name != "timed":
             return layout(self.nets, name)
         batch, noise = self.take(torch.arange(min(128, self.count)))
-        surface, aim = attackable.surface(batch), aims.cross_entropy(self.task)
+        perturbable, attack_loss = attackable.perturbable(batch), attack_losses.cross_entropy(self.task)
 
         def step(nets: NetworkSet) -> Tensor:
-            return aims.slope(aim, nets, lambda x: attackable.replace(batch, x), noise, surface)[0]
+            return attack_losses.input_gradient(
+                attack_loss, nets, lambda x: attackable.replace(batch, x), noise, perturbable
+            )[0]
 
         return best_layout(self.nets, self.device, step)
 
     def right(self, nets: NetworkSet) -> Tensor:
         """(images,): the clean ones that are classified rightly."""
-        parts = [~aims.wrong(*self.scores(nets, *self.take(index))) for index in self.all_batches()]
+        parts = [~attack_losses.wrong(*self.scores(nets, *self.take(index))) for index in self.all_batches()]
         return torch.cat(parts).cpu()
 
     def fooled(self, attack: Attack, nets: NetworkSet, facing: Tensor) -> Tensor:
@@ -247,7 +249,7 @@ class _Images:
                 state = stop.value
                 break
         # the rounds judge a point when they leave it; the last one is still to be judged
-        last = aims.wrong(*self.scores(nets, attack.task.replace(state.batch, state.surface), state.noise))
+        last = attack_losses.wrong(*self.scores(nets, attack.task.replace(state.batch, state.perturbable), state.noise))
         fooled[place] = state.fooled | last if every else last
         return fooled
 
@@ -255,7 +257,7 @@ class _Images:
 def attacked(
     task: Task[Any], nets: NetworkSet, attack: Attack | str, *, predict: Predict | None = None, seed: int = 0
 ) -> Predict:
-    """A Predict that attacks each batch before answering, so that any task's own figures come out under attack.
+    """A Predict that attacks each batch before answering, so that any task's own metrics come out under attack.
 
     With another `predict` (a packed or voting model) the attack is carried over from `nets` to it.
     """
@@ -268,8 +270,8 @@ def attacked(
         place_constants_(task, device, dtype)
         changed = aimed(nets, convert(batch, device, dtype), noise)
         if predict is not None:
-            surface = aimed.task.surface(batch)
-            return predict(convert(changed, surface.device, surface.dtype))
+            perturbable = aimed.task.perturbable(batch)
+            return predict(convert(changed, perturbable.device, perturbable.dtype))
         with torch.no_grad():
             return task.predict(frozen(nets), task.inputs(changed), noise)
 

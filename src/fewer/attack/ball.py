@@ -41,18 +41,18 @@ def lengths(x: Tensor, norm: float = 2.0) -> Tensor:
 
 
 class Bounds:
-    """A task's bounds beside any surface, moved to its device only once: a captured graph cannot copy from the host."""
+    """A task's bounds beside any input, moved to its device only once: a captured graph cannot copy from the host."""
 
     def __init__(self, task: Attackable) -> None:
         self._pair = task.bounds
         self._moved: dict[tuple[torch.device, torch.dtype], tuple[Tensor, Tensor]] = {}
 
-    def like(self, surface: Tensor) -> tuple[Tensor, Tensor]:
-        """Lowest and highest legal surface, on this one's device."""
-        key = (surface.device, surface.dtype)
+    def like(self, perturbable: Tensor) -> tuple[Tensor, Tensor]:
+        """Lowest and highest legal perturbable, on this one's device."""
+        key = (perturbable.device, perturbable.dtype)
         if key in self._moved:
             return self._moved[key]
-        low, high = (bound.to(surface.device, surface.dtype) for bound in self._pair)
+        low, high = (bound.to(perturbable.device, perturbable.dtype) for bound in self._pair)
         # a tensor made inside torch.func.grad dies with it and must not be kept
         if not any(torch._C._functorch.is_functorch_wrapped_tensor(bound) for bound in (low, high)):
             self._moved[key] = low, high
@@ -90,9 +90,9 @@ class Ball:
             x = self.centre + offset * (self.budget / lengths(offset).clamp(min=_TINY)).clamp(max=1.0)
         return torch.clamp(x, self.low, self.high)
 
-    def steepest(self, slope: Tensor) -> Tensor:
-        """The direction of unit length (in this norm) along which a linear function of that slope rises most."""
-        return slope.sign() if self.norm == math.inf else slope * (1 / lengths(slope).clamp(min=_TINY))
+    def steepest(self, gradient: Tensor) -> Tensor:
+        """The direction of unit length (in this norm) along which a linear function of that gradient rises most."""
+        return gradient.sign() if self.norm == math.inf else gradient * (1 / lengths(gradient).clamp(min=_TINY))
 
     def random(self, noise: Noise, name: str) -> Tensor:
         """A point drawn evenly from the ball, then brought inside the bounds."""
@@ -106,7 +106,7 @@ class Ball:
         return self.project(self.centre + self.budget * offset.to(self.centre.dtype))
 
     def near(self, noise: Noise, name: str, spread: float) -> Tensor:
-        """The centre with a little normal noise, where TRADES starts: at the centre itself its slope is zero."""
+        """The centre with a little normal noise, where TRADES starts: at the centre itself its gradient is zero."""
         drawn = noise.normal(name, tuple(self.centre.shape)).to(self.centre.dtype)
         return self.project(self.centre + spread * drawn)
 

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from fewer.attack.attack_loss import Aim, slope
+from fewer.attack.attack_loss import AttackLoss, input_gradient
 from fewer.attack.ball import Ball
-from fewer.core.abilities import Attackable, movable_surface
+from fewer.core.abilities import Attackable, perturbable_input
 from fewer.core.engines.nets import NetworkSet, frozen
 from fewer.core.seed import Stream
 from fewer.core.task import Noise
@@ -67,7 +67,7 @@ class State:
     batch: Any  # as it was before the attack
     noise: Noise
     ball: Ball
-    surface: Tensor  # the attack's answer so far
+    perturbable: Tensor  # the attack's answer so far
     fooled: Tensor  # (batch,): some visited point fooled the network
     memory: dict[str, Tensor] = field(default_factory=dict)  # what only this attack needs
 
@@ -77,17 +77,17 @@ class State:
             pytree.tree_map(lambda leaf: leaf.index_select(0, index), self.batch),
             self.noise.take(index) if isinstance(self.noise, Rows) else self.noise,
             self.ball.take(index),
-            self.surface.index_select(0, index),
+            self.perturbable.index_select(0, index),
             self.fooled.index_select(0, index),
             {name: value.index_select(0, index) for name, value in self.memory.items()},
         )
 
-    def noted(self, fooled: Tensor, surface: Tensor | None = None, **memory: Tensor) -> State:
+    def noted(self, fooled: Tensor, perturbable: Tensor | None = None, **memory: Tensor) -> State:
         """After a round: newly fooled samples, a new answer, new memories."""
         return replace(
             self,
             fooled=self.fooled | fooled,
-            surface=self.surface if surface is None else surface,
+            perturbable=self.perturbable if perturbable is None else perturbable,
             memory={**self.memory, **memory},
         )
 
@@ -105,7 +105,7 @@ class Attack:
 
     def __call__(self, nets: NetworkSet, batch: Any, noise: Noise) -> Any:
         """The batch as the adversary would have it, cut off from the gradient of the weights."""
-        return self.task.replace(batch, self.last(nets, batch, noise).surface)
+        return self.task.replace(batch, self.last(nets, batch, noise).perturbable)
 
     def last(self, nets: NetworkSet, batch: Any, noise: Noise, visit: Callable[[State], None] | None = None) -> State:
         """The final state; `visit` is shown the state after each round."""
@@ -126,20 +126,22 @@ def begin(task: Attackable, ball: Callable[[Tensor], Ball]) -> Callable[[Any, No
     """The state before the first round: nothing changed, nobody fooled."""
 
     def first(batch: Any, noise: Noise) -> State:
-        around = ball(movable_surface(task, batch).detach())
+        around = ball(perturbable_input(task, batch).detach())
         standing = torch.zeros_like(around.centre.flatten(1)[:, 0], dtype=torch.bool)
         return State(batch, noise, around, around.centre, standing)
 
     return first
 
 
-def climb(aim: Aim, nets: NetworkSet, task: Attackable, state: State, at: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Slope, value and fooled of the aim at a surface of this state's batch."""
-    return slope(aim, nets, lambda x: task.replace(state.batch, x), state.noise, at)
+def climb(
+    attack_loss: AttackLoss, nets: NetworkSet, task: Attackable, state: State, at: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradient, value and fooled of the attack_loss at a perturbable of this state's batch."""
+    return input_gradient(attack_loss, nets, lambda x: task.replace(state.batch, x), state.noise, at)
 
 
 def column(per_sample: Tensor, like: Tensor) -> Tensor:
-    """(batch,) shaped to multiply a surface."""
+    """(batch,) shaped to multiply a perturbable."""
     return per_sample.reshape(-1, *[1] * (like.ndim - 1))
 
 
@@ -151,4 +153,4 @@ def pick(chosen: Tensor, new: Tensor, old: Tensor) -> Tensor:
 def answered(state: State, fooled: Tensor, x: Tensor, value: Tensor) -> Tensor:
     """The answer after visiting x: the first point that fooled, or until then the one of highest value."""
     better = value > state.memory["top"] if "top" in state.memory else torch.ones_like(fooled)
-    return pick(~state.fooled & (fooled | better), x, state.surface)
+    return pick(~state.fooled & (fooled | better), x, state.perturbable)

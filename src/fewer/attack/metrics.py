@@ -1,4 +1,4 @@
-"""A task's figures under attack, whatever kind of task it is."""
+"""A task's metrics under attack, whatever kind of task it is."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def under_attack(
     limit: int | None = None,
     seed: int = 0,
 ) -> dict[str, float]:
-    """A classifier's robust accuracy, each number with its attack; any other task's own figures when attacked.
+    """A classifier's robust accuracy, each number with its attack; any other task's own metrics when attacked.
 
     `limit`: of the first so many samples of the split.
     """
     ability(task, Attackable, "an attack")
     nets = NetworkSet(modules, training=False)
     if isinstance(task, Classifier):
-        return robust(task, nets, attack, Audit(split=split, limit=limit, seed=seed)).figures()
+        return robust(task, nets, attack, Audit(split=split, limit=limit, seed=seed)).metrics()
     judged = task if limit is None else limited(task, limit)
     return evaluate(judged, attacked(judged, nets, attack, seed=seed), split)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from fewer.attack import attack_loss as aims
+from fewer.attack import attack_loss as attack_losses
 from fewer.attack.attacks.apgd import apgd, apgd_targeted
 from fewer.attack.attacks.fab import fab_targeted
 from fewer.attack.attacks.fgsm import fgsm
@@ -57,11 +57,11 @@ class Threat:
                 raise UserError(f"{name} {value} of {self.kind}", "more than 0")
 
     def on(self, task: Task[Any]) -> Attack:
-        """The attack on a task: of a classifier on its cross-entropy, of any other task on its harm."""
+        """The attack on a task: of a classifier on its cross-entropy, of any other task on its attack_loss."""
         options, norm = self.options, self.norm
         builders: dict[str, Callable[[], Attack]] = {
-            "fgsm": lambda: fgsm(task, self.budget, norm=norm, aim=aims.natural(task)),
-            "pgd": lambda: pgd(task, self.budget, norm=norm, aim=aims.natural(task), **options),
+            "fgsm": lambda: fgsm(task, self.budget, norm=norm, attack_loss=attack_losses.natural(task)),
+            "pgd": lambda: pgd(task, self.budget, norm=norm, attack_loss=attack_losses.natural(task), **options),
             "apgd": lambda: apgd(task, self.budget, norm=norm, **options),
             "apgd-t": lambda: apgd_targeted(task, self.budget, norm=norm, **options),
             "fab-t": lambda: fab_targeted(task, self.budget, norm=norm, **options),

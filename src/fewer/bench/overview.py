@@ -13,7 +13,7 @@ from typing import Any
 
 from fewer.bench.row import Row
 from fewer.core.errors import UserError
-from fewer.core.files.atomic import write_whole
+from fewer.core.files.atomic import write_atomically
 from fewer.core.registry import systems
 from fewer.core.system import Named, imported
 from fewer.packs.compiled import missing
@@ -115,7 +115,7 @@ def write(folder: Path, lines: Sequence[Line], command: str) -> tuple[Path, Path
         "hardware_in_words": where, "rows": [{"bench": line.bench, **line.as_dict()} for line in lines],
     }  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(place[0], (json.dumps(record, indent=1) + "\n").encode())
+    write_atomically(place[0], (json.dumps(record, indent=1) + "\n").encode())
     page = Page("fewer: measured against what else there is", f"{command}; {where}.")
     page.add(
         "Ratios",
@@ -130,7 +130,7 @@ def write(folder: Path, lines: Sequence[Line], command: str) -> tuple[Path, Path
     )
     page.add("All rows", table(["bench", "what", "ours", "theirs", "unit", "ratio", "required", "against"],
                                [_cells(line) for line in lines]))  # fmt: skip
-    write_whole(place[1], page.html().encode())
+    write_atomically(place[1], page.html().encode())
     return place
 
 

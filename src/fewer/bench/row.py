@@ -1,4 +1,4 @@
-"""A line of a benchmark: two figures of one run, and their ratio."""
+"""A line of a benchmark: two metrics of one run, and their ratio."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -9,19 +10,20 @@ from contextlib import contextmanager
 from typing import Any
 
 from fewer.core.files.atomic import finite
+from fewer.core.renamed import tell
 
-__all__ = ["figures", "progress", "say"]
+__all__ = ["Renamed", "metrics", "progress", "show"]
 
 
-def say(content: Any, as_json: bool) -> None:
+def show(content: Any, as_json: bool) -> None:
     """A dict as JSON, or as aligned lines."""
     if as_json:
         print(json.dumps(finite(content), allow_nan=False))
     else:
-        print(content if isinstance(content, str) else figures(content))
+        print(content if isinstance(content, str) else metrics(content))
 
 
-def figures(found: dict[str, Any]) -> str:
+def metrics(found: dict[str, Any]) -> str:
     """One figure a line."""
     width = max((len(name) for name in found), default=0)
     return "\n".join(f"{name:<{width}}  {_number(value)}" for name, value in found.items())
@@ -51,12 +53,12 @@ def progress(total: int, title: str, quiet: bool = False) -> Iterator[Callable[[
         every = max(total // 10, 1)
         spoken = [0]
 
-        def speak(line: dict[str, Any]) -> None:
+        def log(line: dict[str, Any]) -> None:
             if line["step"] // every > spoken[0] // every or line["step"] == total:
                 print(f"{title} {line['step']}/{total} {_losses(line)}", file=sys.stderr, flush=True)
                 spoken[0] = line["step"]
 
-        yield speak
+        yield log
 
 
 def _losses(line: dict[str, Any]) -> str:
@@ -66,3 +68,11 @@ def _losses(line: dict[str, Any]) -> str:
             values = [v for v in (value if isinstance(value, list) else [value]) if v is not None]
             parts.append(f"{name} {sum(values) / len(values):.4f}" if values else f"{name} -")
     return "  ".join(parts)
+
+
+class Renamed(argparse.Action):
+    """An option of an earlier version: works as the one that it became, and says so."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        tell(str(option_string), f"--{self.dest.replace('_', '-')}")
+        setattr(namespace, self.dest, values)

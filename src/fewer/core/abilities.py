@@ -22,7 +22,7 @@ __all__ = [
     "Together",
     "Voting",
     "ability",
-    "movable_surface",
+    "perturbable_input",
 ]
 
 Ability = TypeVar("Ability")
@@ -32,15 +32,15 @@ Ability = TypeVar("Ability")
 class Attackable(Protocol):
     """The task can say what an adversary may change and what hurts."""
 
-    bounds: tuple[Tensor, Tensor]  # lowest and highest legal surface, broadcast to it
+    bounds: tuple[Tensor, Tensor]  # lowest and highest legal perturbable, broadcast to it
 
-    def surface(self, batch: Any) -> Tensor:
+    def perturbable(self, batch: Any) -> Tensor:
         """What an adversary may change, in the input's own units; samples on axis 0."""
 
-    def replace(self, batch: Any, surface: Tensor) -> Any:
-        """The batch with that surface instead."""
+    def replace(self, batch: Any, perturbable: Tensor) -> Any:
+        """The batch with that perturbable instead."""
 
-    def harm(self, nets: Nets, batch: Any, noise: Noise) -> Tensor:
+    def attack_loss(self, nets: Nets, batch: Any, noise: Noise) -> Tensor:
         """Per sample, what the adversary increases."""
 
 
@@ -110,17 +110,17 @@ def ability(task: Task[Any], wanted: type[Ability], needed_by: str) -> Ability:
     raise UserError(
         f"{type(task).__name__} has no {', '.join(missing)}",
         f"a task that is {wanted.__name__}, which {needed_by} needs",
-        f"add them as fewer.core.abilities.{wanted.__name__} describes",
+        f"add them as fewer.{wanted.__name__} describes (harm is now attack_loss, surface is now perturbable)",
     )
 
 
-def movable_surface(task: Attackable, batch: Any) -> Tensor:
+def perturbable_input(task: Attackable, batch: Any) -> Tensor:
     """What an adversary may change, of a task where it can be changed a little: whole numbers cannot."""
-    surface = task.surface(batch)
-    if surface.is_floating_point():
-        return surface
+    perturbable = task.perturbable(batch)
+    if perturbable.is_floating_point():
+        return perturbable
     raise UserError(
-        f"{type(task).__name__}, whose inputs are {str(surface.dtype).removeprefix('torch.')}",
+        f"{type(task).__name__}, whose inputs are {str(perturbable.dtype).removeprefix('torch.')}",
         "floating-point inputs, which an attack can move a little along a gradient",
         "tokens can be neither attacked nor hardened; let quantities be floats",
     )

@@ -26,7 +26,7 @@ class Count:
         """The share kept of the prunable ones."""
         return self.kept_prunable / max(self.prunable, 1)
 
-    def figures(self) -> dict[str, int]:
+    def metrics(self) -> dict[str, int]:
         """By the names under which a command tells them."""
         return {
             "weights": self.weights, "kept_weights": self.kept,

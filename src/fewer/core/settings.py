@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from fewer.core.errors import UserError
+from fewer.core.renamed import tell
 
-__all__ = ["check_choices", "check_ranges", "describe", "from_text", "nearest"]
+__all__ = ["check_choices", "check_ranges", "current", "describe", "from_text", "nearest"]
 
 T = TypeVar("T")
 
@@ -44,6 +45,12 @@ def nearest(word: str, words: Sequence[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(words)}"
 
 
+def current(kind: type[Any], key: str) -> str:
+    """What a field is called now; where a class says in `RENAMED` that it had another name, one line tells so."""
+    now: str = getattr(kind, "RENAMED", {}).get(key, key)
+    return key if now == key else tell(key, now)
+
+
 def from_text(kind: type[T], pairs: Sequence[str] | Mapping[str, str], start: T | None = None) -> T:
     """Settings from `key=value` words on top of the defaults (or of `start`)."""
     if not isinstance(pairs, Mapping):
@@ -51,6 +58,7 @@ def from_text(kind: type[T], pairs: Sequence[str] | Mapping[str, str], start: T 
             if "=" not in pair:
                 raise UserError(f"--set {pair}", "key=value", "see `fewer tasks NAME`")
         pairs = {key.strip(): value for key, value in (pair.split("=", 1) for pair in pairs)}
+    pairs = {current(kind, key): value for key, value in pairs.items()}
     hints = typing.get_type_hints(kind)
     names = [f.name for f in dataclasses.fields(kind)]  # type: ignore[arg-type]
     values: dict[str, Any] = {}

@@ -101,7 +101,7 @@ class Task(ABC, Generic[Batch]):
 
     @abstractmethod
     def evaluate(self, split: str) -> Generator[Batch, Tensor, dict[str, float]]:
-        """Yields batches, is sent predictions, returns figures: test sets and roll-outs alike.
+        """Yields batches, is sent predictions, returns metrics: test sets and roll-outs alike.
 
         The first figure returned is the one that matters; larger is better.
         """

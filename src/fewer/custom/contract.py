@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from fewer.core.abilities import Attackable, Classifier, movable_surface
+from fewer.core.abilities import Attackable, Classifier, perturbable_input
 from fewer.core.data import convert, place_constants_, size
 from fewer.core.engines.base import Training
 from fewer.core.engines.cohort import Cohort
@@ -222,9 +222,9 @@ def predictions_have_samples_on_axis_0_and_need_no_labels(task: Task[Any]) -> No
 
 
 def evaluation_returns_finite_figures(task: Task[Any]) -> None:
-    figures = evaluate(task, predictor(task, fresh_modules(task, 0)))
-    _require(bool(figures), "evaluate() returns no figure")
-    for name, value in figures.items():
+    metrics = evaluate(task, predictor(task, fresh_modules(task, 0)))
+    _require(bool(metrics), "evaluate() returns no figure")
+    for name, value in metrics.items():
         _require(isinstance(value, float | int) and math.isfinite(value), f"figure {name!r} is {value!r}")
 
 
@@ -237,23 +237,28 @@ def a_cohort_evaluates_each_replica_as_if_alone(task: Task[Any]) -> None:
         _require(close, f"figure {name!r} is {together[name]} in a cohort and {value} alone")
 
 
-def an_attack_can_replace_the_surface(task: Task[Any]) -> None:
+def an_attack_can_replace_the_perturbable_input(task: Task[Any]) -> None:
     if not isinstance(task, Attackable):
         raise _Skipped("it does not say what an adversary may change (fewer.core.abilities.Attackable)")
     try:
-        movable_surface(task, _batch(task))
+        perturbable_input(task, _batch(task))
     except UserError as error:
         raise _Skipped(f"{error.given}, cannot be attacked along gradients") from None
     batch, modules = _batch(task), {name: module.double() for name, module in fresh_modules(task, 0).items()}
-    surface = task.surface(batch)
-    low, high = (bound.to(surface) for bound in task.bounds)
-    _require(bool(((surface >= low) & (surface <= high)).all()), "the surface lies outside the task's own bounds")
-    moved = task.surface(task.replace(batch, surface * 0.5 + 0.25 * (low + high)))
-    # a surface in units of its own comes back with a rounding
-    put_in = torch.allclose(moved, surface * 0.5 + 0.25 * (low + high), rtol=1e-9, atol=1e-9)
-    _require(put_in, "replace() does not put the surface in")
-    harm = task.harm(frozen(NetworkSet(modules)), batch, _noise())
-    _require(harm.shape == (size(batch),), f"harm has shape {tuple(harm.shape)}, not one number a sample")
+    perturbable = task.perturbable(batch)
+    low, high = (bound.to(perturbable) for bound in task.bounds)
+    _require(
+        bool(((perturbable >= low) & (perturbable <= high)).all()), "the perturbable lies outside the task's own bounds"
+    )
+    moved = task.perturbable(task.replace(batch, perturbable * 0.5 + 0.25 * (low + high)))
+    # a perturbable in units of its own comes back with a rounding
+    put_in = torch.allclose(moved, perturbable * 0.5 + 0.25 * (low + high), rtol=1e-9, atol=1e-9)
+    _require(put_in, "replace() does not put the perturbable in")
+    attack_loss = task.attack_loss(frozen(NetworkSet(modules)), batch, _noise())
+    _require(
+        attack_loss.shape == (size(batch),),
+        f"attack_loss has shape {tuple(attack_loss.shape)}, not one number a sample",
+    )
 
 
 def a_classifier_gives_logits_and_labels(task: Task[Any]) -> None:
@@ -278,7 +283,7 @@ CHECKS: tuple[Callable[[Task[Any]], str | None], ...] = (
     predictions_have_samples_on_axis_0_and_need_no_labels,
     evaluation_returns_finite_figures,
     a_cohort_evaluates_each_replica_as_if_alone,
-    an_attack_can_replace_the_surface,
+    an_attack_can_replace_the_perturbable_input,
     a_classifier_gives_logits_and_labels,
 )
 

@@ -25,12 +25,12 @@ from fewer.core.task import Nets, Noise, Objective, Task
 from fewer.core.user_code import called
 from fewer.custom.data import Samples, class_labels, quantities, read, tried
 
-__all__ = ["Classification", "Own", "Regression", "Samples"]
+__all__ = ["Classification", "Regression", "Samples", "SupervisedTask"]
 
 _PER_BATCH = 500
 
 
-class Own(Task[Samples]):
+class SupervisedTask(Task[Samples]):
     """What both kinds share: one network, and samples read once from the loaders into memory."""
 
     recommended: Mapping[str, Any] = {"steps": 2000, "batch": 128}
@@ -46,7 +46,7 @@ class Own(Task[Samples]):
         """`train` and `test`, maybe `validation`: anything that yields (inputs, targets), such as a DataLoader."""
 
     @abstractmethod
-    def harm(self, nets: Nets, batch: Samples, noise: Noise) -> Tensor:
+    def attack_loss(self, nets: Nets, batch: Samples, noise: Noise) -> Tensor:
         """(batch,): the loss of each sample, descended in training and increased by attacks."""
 
     def _targets(self, split: str, y: Tensor) -> Tensor:
@@ -60,7 +60,7 @@ class Own(Task[Samples]):
         return {"net": self.model()}
 
     def objectives(self) -> tuple[Objective[Samples], ...]:
-        return (Objective(("net",), lambda nets, batch, noise: self.harm(nets, batch, noise).mean()),)
+        return (Objective(("net",), lambda nets, batch, noise: self.attack_loss(nets, batch, noise).mean()),)
 
     def data(self, split: str) -> TensorData[Samples]:
         if not hasattr(self, "_splits"):
@@ -84,7 +84,7 @@ class Own(Task[Samples]):
         high = max(x.amax() for x in inputs) if self.high is None else self.high
         return torch.as_tensor(low), torch.as_tensor(high)
 
-    def surface(self, batch: Samples) -> Tensor:
+    def perturbable(self, batch: Samples) -> Tensor:
         """An adversary may change every input."""
         return batch.x
 
@@ -93,7 +93,7 @@ class Own(Task[Samples]):
         return batch._replace(x=surface)
 
 
-class Classification(Own):
+class Classification(SupervisedTask):
     """Scores of classes from the network, integer labels from the loaders. Predictions are log-probabilities."""
 
     def _targets(self, split: str, y: Tensor) -> Tensor:
@@ -111,7 +111,7 @@ class Classification(Own):
                     "number classes from 0, and let the network have one score for each",
                 )  # fmt: skip
 
-    def harm(self, nets: Nets, batch: Samples, noise: Noise) -> Tensor:
+    def attack_loss(self, nets: Nets, batch: Samples, noise: Noise) -> Tensor:
         return cross_entropy(nets.net(batch.x), batch.y)
 
     def logits(self, nets: Nets, inputs: Tensor, noise: Noise) -> Tensor:
@@ -140,7 +140,7 @@ class Classification(Own):
         return {"accuracy": right / len(data), "loss": loss / len(data)}
 
 
-class Regression(Own):
+class Regression(SupervisedTask):
     """Quantities from the network, as many a sample as the targets have; squared error."""
 
     def _targets(self, split: str, y: Tensor) -> Tensor:
@@ -155,7 +155,7 @@ class Regression(Own):
                 "as many quantities as targets",
             )
 
-    def harm(self, nets: Nets, batch: Samples, noise: Noise) -> Tensor:
+    def attack_loss(self, nets: Nets, batch: Samples, noise: Noise) -> Tensor:
         error: Tensor = nets.net(batch.x).reshape(batch.y.shape) - batch.y
         return error.square().reshape(error.shape[0], -1).sum(1)
 

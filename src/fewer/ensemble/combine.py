@@ -30,8 +30,8 @@ def mean(task: Task[Any], members: Sequence[Predict], split: str) -> Predict:
 
 def weighted(task: Task[Any], members: Sequence[Predict], split: str) -> Predict:
     """A mean with weights proportional to each member's first figure on the split; a figure below zero weighs none."""
-    figures = torch.tensor(_figures(task, members, split)).clamp(min=0)
-    weights = figures / figures.sum() if bool(figures.sum() > 0) else torch.ones_like(figures) / len(figures)
+    metrics = torch.tensor(_metrics(task, members, split)).clamp(min=0)
+    weights = metrics / metrics.sum() if bool(metrics.sum() > 0) else torch.ones_like(metrics) / len(metrics)
 
     def predict(batch: Any) -> Tensor:
         answers = torch.stack([member(batch) for member in members])
@@ -51,8 +51,8 @@ def best(task: Task[Any], members: Sequence[Predict], split: str) -> Predict:
     """The member with the largest first figure on the split, group by group if the task is Grouped."""
     if isinstance(task, Grouped):
         return best_per_group(task, members, split)
-    figures = _figures(task, members, split)
-    return members[figures.index(max(figures))]
+    metrics = _metrics(task, members, split)
+    return members[metrics.index(max(metrics))]
 
 
 HOW: dict[str, Callable[[Task[Any], Sequence[Predict], str], Predict]] = {
@@ -72,5 +72,5 @@ def combine(task: Task[Any], members: Sequence[Predict], how: str = "mean", *, s
     return HOW[how](task, members, split)
 
 
-def _figures(task: Task[Any], members: Sequence[Predict], split: str) -> list[float]:
+def _metrics(task: Task[Any], members: Sequence[Predict], split: str) -> list[float]:
     return [next(iter(evaluate(task, member, split).values())) for member in members]

@@ -23,8 +23,8 @@ def choices(task: Grouped, members: Sequence[Predict], split: str) -> dict[int, 
     """
     found = [_by_group(task, member, split) for member in members]
     groups = sorted(set().union(*found))
-    chosen = {group: _first_best([figures[group] for figures in found]) for group in groups}
-    return chosen | {-1: _first_best([sum(figures.values()) for figures in found])}
+    chosen = {group: _first_best([metrics[group] for metrics in found]) for group in groups}
+    return chosen | {-1: _first_best([sum(metrics.values()) for metrics in found])}
 
 
 def best_per_group(task: Grouped, members: Sequence[Predict], split: str) -> Predict:
@@ -50,5 +50,5 @@ def _by_group(task: Grouped, member: Predict, split: str) -> dict[int, float]:
     return cast(Any, answers([evaluation], lambda batches: [member(batches[0])])[0])  # type: ignore[no-any-return]
 
 
-def _first_best(figures: Sequence[float]) -> int:
-    return max(range(len(figures)), key=figures.__getitem__)
+def _first_best(metrics: Sequence[float]) -> int:
+    return max(range(len(metrics)), key=metrics.__getitem__)

@@ -18,7 +18,7 @@ from fewer.packs.runtime.convolution import sparse_convolution
 from fewer.packs.runtime.layers import OPERATIONS, unfolded
 from fewer.packs.runtime.runtime import Pack, Step, step_of
 
-__all__ = ["Slope", "climbed"]
+__all__ = ["InputGradient", "climbed"]
 
 
 def _linear(node: Node, values: Mapping[str, Array], g: Array) -> Array:
@@ -93,7 +93,7 @@ DERIVATIVES: dict[str, Callable[[Node, Mapping[str, Array], Array], Array]] = {
 }
 
 
-class Slope:
+class InputGradient:
     """The log-probabilities of a classifier's pack, and their gradient by the image."""
 
     def __init__(self, pack: Pack) -> None:
@@ -125,18 +125,18 @@ class Slope:
         return answer, g
 
 
-def climbed(slope: Slope, image: Array, *, budget: float, steps: int) -> Array:
+def climbed(gradient: InputGradient, image: Array, *, budget: float, steps: int) -> Array:
     """The image within `budget` of every pixel, and within [0, 1], that makes the first answer least likely.
 
     Projected gradient descent by signs, from the image itself; one step is FGSM. The best of the way is kept.
     """
     low, high = np.clip(image - budget, 0, 1), np.clip(image + budget, 0, 1)
     step = np.float32(budget if steps == 1 else max(budget / 10, 2.5 * budget / steps))
-    answer, _ = slope(image[None], np.zeros(1, dtype=np.int64))
+    answer, _ = gradient(image[None], np.zeros(1, dtype=np.int64))
     chosen = answer.argmax(axis=1)
     x, best, least = image, image, np.inf
     for _ in range(steps + 1):  # the last only looks at where the way led
-        answer, g = slope(x[None], chosen)
+        answer, g = gradient(x[None], chosen)
         if answer[0, chosen[0]] < least:
             best, least = x, float(answer[0, chosen[0]])
         x = np.clip(x - step * np.sign(g[0]), low, high).astype(np.float32)

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fewer.core.errors import UserError
-from fewer.core.files.atomic import write_whole
+from fewer.core.files.atomic import write_atomically
+from fewer.core.renamed import modern
 from fewer.packs.compiled import warn_once
 from fewer.packs.file.container import allowed_numbers, read_sealed, seal
 from fewer.packs.file.tensors import Array, Decoder, Encoder
@@ -86,7 +87,7 @@ def write(
         raise UserError(
             f"settings that JSON cannot hold ({error})", "numbers, words, lists and dictionaries"
         ) from error
-    write_whole(path, data)
+    write_atomically(path, data)
     return len(data)
 
 
@@ -143,7 +144,9 @@ def decode(header: dict[str, Any], decoder: Decoder, allowance: Allowance | None
             raise PackError("a pack without networks or settings", "both")
         for program in programs.values():
             program.check(set(tensors))
-        return Pack(programs, tensors, masks=masks, kinds=kinds, settings=header["settings"], allowance=allowance)
+        return Pack(
+            programs, tensors, masks=masks, kinds=kinds, settings=modern(header["settings"]), allowance=allowance
+        )
     except PackError:
         raise
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, MemoryError, zlib.error) as error:

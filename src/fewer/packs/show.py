@@ -51,8 +51,8 @@ def pack_shown(pack: Pack) -> str:
         rows.append(("weights removed", f"{removed(pack):.1%}"))
         rows.append(("of the prunable ones", f"{1 - count(pack).prunable_density:.1%}"))
     rows.append(("stored as", ", ".join(sorted(set(pack.kinds.values()) - {"raw"})) or "raw"))
-    figures = pack.settings.get("figures")
-    for name, value in figures.items() if isinstance(figures, dict) else ():
+    metrics = pack.settings.get("metrics")
+    for name, value in metrics.items() if isinstance(metrics, dict) else ():
         if isinstance(value, int | float) and math.isfinite(value):
             rows.append((str(name), value))
     title = f"{pack.settings.get('task', 'own')}: {', '.join(pack.networks)}"

@@ -47,7 +47,7 @@ def shortened(name: str, task: Task[Any], limit: int) -> Task[Any]:
 def quality_under(run: Trained, task: Task[Any], attack: str, limit: int) -> float:
     """The first figure of the task when every input is attacked; classifiers count `limit` images."""
     nets, seed = NetworkSet(run.modules, training=False), run.job.seeds[0]
-    if isinstance(task, Classifier) and next(iter(run.figures), "") == "accuracy":
+    if isinstance(task, Classifier) and next(iter(run.metrics), "") == "accuracy":
         return robust(task, nets, attack, Audit(limit=limit, seed=seed)).robust
     return next(iter(evaluate(task, attacked(task, nets, attack, seed=seed)).values()))
 

@@ -38,7 +38,7 @@ def chapter(task: str, groups: Sequence[Group], attacks: Sequence[str], limit: i
 
 
 def _leading(group: Group) -> str:
-    return next(iter(group.first.figures), "")
+    return next(iter(group.first.metrics), "")
 
 
 def _figure(task: str, found: Interval, name: str) -> str:
@@ -75,7 +75,7 @@ def _trained(groups: Sequence[Group]) -> list[str]:
 
 
 def _quality(task: str, groups: Sequence[Group]) -> list[str]:
-    names = list(dict.fromkeys(name for group in groups for name in group.first.figures))
+    names = list(dict.fromkeys(name for group in groups for name in group.first.metrics))
     wanted = [name for name in system_of(task).description.metrics if name in names] or names[:4]
     rows = [
         [g.name, f"{g.kept:,}", f"{g.count.kept_prunable:,}", *[_figure(task, g.figure(n), n) for n in wanted]]
@@ -149,7 +149,7 @@ def _voted(task: str, groups: Sequence[Group], limit: int) -> list[str]:
     predicts = [predictor(short, run.modules, run.job.seeds[0]) for run in members]
     found = {run_name(run): evaluate(short, one) for run, one in zip(members, predicts)}
     found["mean of all"] = evaluate(short, combine(short, predicts, "mean"))
-    rows = [[who, shown(figures[name], metric_of(task, name).share)] for who, figures in found.items()]
+    rows = [[who, shown(metrics[name], metric_of(task, name).share)] for who, metrics in found.items()]
     label, mean = metric_of(task, name).label, found["mean of all"][name]
     passed = sum(mean > found[run_name(run)][name] for run in members)
     note = (

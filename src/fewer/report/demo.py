@@ -11,7 +11,7 @@ from typing import Any
 from fewer import zoo
 from fewer.core.engines.loop import Loop
 from fewer.core.errors import UserError
-from fewer.core.files.atomic import write_whole
+from fewer.core.files.atomic import write_atomically
 from fewer.core.registry import systems
 from fewer.core.system import imported
 from fewer.packs.pack import load as load_pack
@@ -50,8 +50,8 @@ def demo(out: Path, bar: Bar, chosen: dict[str, Job] | None = None) -> Path:
     left_out: dict[str, str] = {}
     for name, job in (chosen or jobs()).items():
         try:
-            with bar(job.training.steps, name) as speak:
-                job.run(out / name, loop=Loop(on_log=speak))
+            with bar(job.training.steps, name) as log:
+                job.run(out / name, loop=Loop(on_log=log))
             runs.append(load(out / name))
         except UserError as error:
             if "pip install" not in str(error):
@@ -67,7 +67,7 @@ def demo(out: Path, bar: Bar, chosen: dict[str, Job] | None = None) -> Path:
     for run in runs:
         light = dataclasses.replace(run, task=shortened(run.job.task, run.task, _LIMIT))
         pack_run(light, out / f"{run.path.name}.pack")
-    write_whole(out / "report.html", page.html().encode())
+    write_atomically(out / "report.html", page.html().encode())
     return (out / "report.html").resolve()
 
 
@@ -81,15 +81,15 @@ def _add_zoo_(page: Page) -> None:
     rows = []
     for name in zoo.names():
         pack = load_pack(zoo.path(name))
-        figures = dict(pack.settings.get("figures") or {})
-        if figures:
-            first = next(iter(figures))
+        metrics = dict(pack.settings.get("metrics") or {})
+        if metrics:
+            first = next(iter(metrics))
             size, task = zoo.path(name).stat().st_size, str(pack.settings["task"])
-            rows.append([name, task, size, f"{removed(pack):.0%}", metric_of(task, first).label, figures[first]])
+            rows.append([name, task, size, f"{removed(pack):.0%}", metric_of(task, first).label, metrics[first]])
     page.add(
         "What comes with the package",
         words(
-            "Networks of the same four jobs, trained for minutes instead of seconds and packed. Their figures were "
+            "Networks of the same four jobs, trained for minutes instead of seconds and packed. Their metrics were "
             "counted when they were trained, on their own test splits: on larger maps and longer episodes than above."
         ),
         table(["pack", "task", "bytes", "weights removed", "first figure", ""], rows),

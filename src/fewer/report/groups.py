@@ -77,7 +77,7 @@ class Group:
 
     def figure(self, name: str) -> Interval:
         """A figure over the seeds."""
-        return interval([run.figures[name] for run in self.runs if name in run.figures])
+        return interval([run.metrics[name] for run in self.runs if name in run.metrics])
 
 
 def grouped(runs: Sequence[Trained]) -> list[Group]:

@@ -133,7 +133,7 @@ class _Ranked(Job):
 
 
 def train_distributed(job: Job, out: str | Path, *, loop: Loop | None = None) -> list[dict[str, float]] | None:
-    """Train the job with every process that torchrun started; its figures in process 0, None in the others."""
+    """Train the job with every process that torchrun started; its metrics in process 0, None in the others."""
     if len(job.seeds) > 1 or job.engine not in ("auto", "plain"):
         raise UserError(f"{len(job.seeds)} seeds, engine {job.engine}, under torchrun", "one seed, plain", "--seeds 0")
     if job.prune is not None and job.prune.when == "rounds":

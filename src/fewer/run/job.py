@@ -28,6 +28,7 @@ from fewer.core.files.fingerprints import check_unchanged, named_files
 from fewer.core.files.run_folder import Folder
 from fewer.core.machine.versions import versions
 from fewer.core.registry import make
+from fewer.core.renamed import modern
 from fewer.core.task import Task
 from fewer.pruning.pruning import Pruning, prune_
 from fewer.pruning.reach import refuse_partial
@@ -69,10 +70,10 @@ class Job:
             or not 0 <= min(self.seeds) <= max(self.seeds) < 2**62
         ):
             raise UserError(f"seeds {self.seeds}", "different whole numbers from 0 to below 2^62", "--seeds 0-4")
-        if self.training.choose_every and self.prune is not None and self.prune.when != "start":
+        if self.training.validate_every and self.prune is not None and self.prune.when != "start":
             raise UserError(
                 f"weights chosen by validation while {self.prune.when} pruning changes the mask", "when=start",
-                "leave --choose-every out",
+                "leave --validate-every out",
             )  # fmt: skip
         if self.training.compile and self._chosen() != "plain":
             raise UserError(f"compile with the {self._chosen()} engine", "one replica", "--engine plain")
@@ -98,14 +99,14 @@ class Job:
         return task
 
     def run(self, out: str | Path, *, loop: Loop | None = None) -> list[dict[str, float]]:
-        """Train into `out` (or go on there, or just read the result if it is finished); figures of each seed."""
+        """Train into `out` (or go on there, or just read the result if it is finished); metrics of each seed."""
         folder = Folder(out)
         with folder.locked():
             if not (fresh := folder.claim(self.config(), self.made_with())):
                 check_unchanged(folder.versions().get("files", {}), self.settings, cure="choose another --out")
             if folder.finished:
                 _tidy(folder)  # a kill may have come just before this
-                return folder.figures()
+                return folder.metrics()
             try:
                 return self._into(folder, loop)
             except UserError:
@@ -119,13 +120,13 @@ class Job:
             return [run_rounds(self, folder) if in_rounds else self._single(folder, loop)]
         if self._chosen() == "cohort" and not in_rounds:
             return self._cohort(folder, loop)
-        figures = [
+        metrics = [
             figure
             for seed in self.seeds
             for figure in dataclasses.replace(self, seeds=(seed,)).run(folder.path / f"seed-{seed}", loop=loop)
         ]
-        folder.write_json("metrics.json", {"replicas": figures})
-        return figures
+        folder.write_json("metrics.json", {"replicas": metrics})
+        return metrics
 
     def _chosen(self) -> str:
         if self.engine != "auto":
@@ -196,18 +197,18 @@ class Job:
     def _single(self, folder: Folder, loop: Loop | None) -> dict[str, float]:
         engine = self._train(self.build(), folder, loop)
         save_results(engine, 0, folder)
-        figures = evaluate(engine.task, predictor(engine.task, engine.state.modules_of(0), self.seeds[0]))
+        metrics = evaluate(engine.task, predictor(engine.task, engine.state.modules_of(0), self.seeds[0]))
         if engine.chosen:
-            figures["chosen_step"] = engine.chosen[0]
-        folder.write_json("metrics.json", figures)
+            metrics["chosen_step"] = engine.chosen[0]
+        folder.write_json("metrics.json", metrics)
         _tidy(folder)
-        return figures
+        return metrics
 
     def _cohort(self, folder: Folder, loop: Loop | None) -> list[dict[str, float]]:
         engine = self._train(self.build(), folder, loop)
         lost = diverged_(engine)
-        figures = evaluate_cohort(engine.task, engine.state)
-        for found, step in zip(figures, engine.chosen):
+        metrics = evaluate_cohort(engine.task, engine.state)
+        for found, step in zip(metrics, engine.chosen):
             found["chosen_step"] = step
         config = {**self.config(), "cohort": list(self.seeds), "versions": folder.versions()}
         for replica, seed in enumerate(self.seeds):
@@ -217,13 +218,13 @@ class Job:
             part.prepare()
             part.write_json("config.json", {**config, "seeds": [seed]})
             save_results(engine, replica, part)
-            part.write_json("metrics.json", figures[replica])
+            part.write_json("metrics.json", metrics[replica])
         if lost:
             apart = ", ".join(str(self.seeds[replica]) for replica in lost)
             raise not_finite(engine.count, f" (seed {apart}; the others are finished in {folder.path}/seed-*)")
-        folder.write_json("metrics.json", {"replicas": figures})
+        folder.write_json("metrics.json", {"replicas": metrics})
         _tidy(folder)
-        return figures
+        return metrics
 
 
 def _tidy(folder: Folder) -> None:
@@ -241,7 +242,7 @@ class Trained:
     task: Task[Any]
     modules: dict[str, nn.Module]
     mask: dict[str, dict[str, Tensor]]
-    figures: dict[str, float]
+    metrics: dict[str, float]
 
     def _repr_html_(self) -> str:
         from fewer.run.notebook import run_shown
@@ -269,7 +270,7 @@ def load(path: str | Path, changes: Sequence[str] = ()) -> Trained:
         fill_(module, {key.removeprefix(prefix): t for key, t in tensors.items() if key.startswith(prefix)})
         module.train(False)
     check_finite(modules, str(path))
-    return Trained(folder.path, job, task, modules, _read_mask(path), folder.figures()[0])
+    return Trained(folder.path, job, task, modules, _read_mask(path), folder.metrics()[0])
 
 
 def job_from(config: Mapping[str, Any]) -> Job:
@@ -280,7 +281,7 @@ def job_from(config: Mapping[str, Any]) -> Job:
                 raise UserError(f"a config.json whose {name} is {config[name]!r}", _WROTE, "train anew")
         if not all(isinstance(word, str) for word in config["settings"]):
             raise UserError(f"a config.json whose settings are {config['settings']}", _WROTE, "train anew")
-        training = dict(config["training"])
+        training = modern(config["training"])
         described = dict(training.pop("optimizer"))
         described["betas"] = tuple(described["betas"])
         training["device"] = "cpu"  # where it was trained does not matter for reading it

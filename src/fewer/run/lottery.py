@@ -35,6 +35,6 @@ def run_rounds(job: Job, folder: Folder) -> dict[str, float]:
     masks = Folder(out / f"round-{settings.rounds - 1:02d}").read_tensors("next_mask.safetensors")
     folder.write_tensors("mask.safetensors", {key.removeprefix(f"{seed}/"): mask for key, mask in masks.items()})
     apart = ("round", "start", "seed", "kept", "weights", "layers")
-    figures = {name: value for name, value in rows[-1].items() if name not in apart}
-    folder.write_json("metrics.json", figures)
-    return figures
+    metrics = {name: value for name, value in rows[-1].items() if name not in apart}
+    folder.write_json("metrics.json", metrics)
+    return metrics

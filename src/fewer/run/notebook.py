@@ -16,7 +16,7 @@ __all__ = ["run_shown"]
 def run_shown(run: Trained) -> str:
     """Figures, what is kept of the weights, and how large they are."""
     found = count(run.task, run.modules, run.mask)
-    rows: list[tuple[str, Any]] = [*run.figures.items(), ("weights and biases", found.weights)]
+    rows: list[tuple[str, Any]] = [*run.metrics.items(), ("weights and biases", found.weights)]
     if run.mask:
         rows += [("weights kept", str(found))]
     rows += [("bytes, dense float32", 4 * found.weights)]

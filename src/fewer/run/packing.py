@@ -42,7 +42,7 @@ def pack_run(run: Trained, path: str | Path, values: str = "float32") -> int:
         if f"{network}.{name}" in tensors
     }
     settings = {
-        "task": run.job.task, "settings": list(run.job.settings), "figures": run.figures,
+        "task": run.job.task, "settings": list(run.job.settings), "metrics": run.metrics,
         "prune": run.job.prune.described() if run.job.prune else None, "harden": run.job.harden,
     }  # fmt: skip
     if values != "float32":

@@ -4,7 +4,7 @@ loss/NETWORKS            mean since the line before, one curve an objective
 learning_rate/NETWORKS   of the step just taken
 density                  share of all weights that is kept
 density/prunable         of those that pruning may touch
-validation/FIGURE        where validation is looked at (--choose-every)
+validation/FIGURE        where validation is looked at (--validate-every)
 test/FIGURE              once, at the end
 
 `tensorboard --logdir runs` then names every run by its folder, and every replica of a cohort by its seed's.
@@ -49,7 +49,7 @@ class Recorder:
             writer.close()
 
     def __call__(self, engine: Engine, folder: Folder | None, line: Mapping[str, Any]) -> None:
-        """Write a line's figures, and what they depend on where they are losses."""
+        """Write a line's metrics, and what they depend on where they are losses."""
         if folder is None:
             return
         seeds = engine.state.seeds
@@ -63,9 +63,9 @@ class Recorder:
                 found |= {**_rates(engine, replica), **_densities(engine, replica)}
             self._write(place, found, line["step"])
 
-    def finish(self, path: str | Path, seeds: Sequence[int], figures: Sequence[Mapping[str, float]], step: int) -> None:
-        """The figures of a run that has just ended."""
-        for place, found in zip(_places(Path(path), seeds), figures):
+    def finish(self, path: str | Path, seeds: Sequence[int], metrics: Sequence[Mapping[str, float]], step: int) -> None:
+        """The metrics of a run that has just ended."""
+        for place, found in zip(_places(Path(path), seeds), metrics):
             self._write(place, {f"test/{name}": value for name, value in found.items()}, step, again=False)
 
     def _write(self, place: Path, found: Mapping[str, Any], step: int, *, again: bool = True) -> None:
@@ -85,8 +85,8 @@ def _places(path: Path, seeds: Sequence[int]) -> list[Path]:
 def _rates(engine: Engine, replica: int) -> dict[str, float]:
     found = {}
     for index, objective in enumerate(engine.objectives):
-        turn = torch.tensor((engine.count - 1) // objective.every, device=engine.device)
-        rate = engine.rate(index, turn, -(-engine.training.steps // objective.every)).reshape(-1)
+        update = torch.tensor((engine.count - 1) // objective.every, device=engine.device)
+        rate = engine.rate(index, update, -(-engine.training.steps // objective.every)).reshape(-1)
         found["learning_rate/" + "+".join(objective.trains)] = float(rate[replica if len(rate) > 1 else 0])
     return found
 

@@ -60,9 +60,9 @@ class Model:
             "compiled": not missing(),
             "settings": [str(word) for word in self.pack.settings.get("settings", [])],
             "hardened": self.pack.settings.get("hardened") or self.pack.settings.get("harden"),
-            "figures": {
+            "metrics": {
                 str(name): float(value)
-                for name, value in dict(self.pack.settings.get("figures") or {}).items()
+                for name, value in dict(self.pack.settings.get("metrics") or {}).items()
                 if isinstance(value, int | float) and np.isfinite(value)
             },
         }

@@ -1,6 +1,6 @@
 """Studies: a paper's tables and figures, or our own, each a function from a scale to a result.
 
-A study is written as `def name(scale: str, out: Path, say: Say) -> Result`: "quick" takes minutes on two cores, "full"
+A study is written as `def name(scale: str, out: Path, log: Log) -> Result`: "quick" takes minutes on two cores, "full"
 a CUDA GPU. It returns a table with the paper's numbers beside ours, and its figures; what it keeps in `out` by itself
 are pieces to go on from. `reproduce` adds the command, the hardware and the versions, and writes `out/<name>.json` and
 the figures, never over a file that holds more.
@@ -18,16 +18,16 @@ from pathlib import Path
 from typing import Any
 
 from fewer.core.errors import UserError
-from fewer.core.files.atomic import write_whole
+from fewer.core.files.atomic import write_atomically
 from fewer.core.html_table import shown
 from fewer.core.registry import systems
 from fewer.core.settings import nearest
 from fewer.core.system import Named, imported
 from fewer.studies.remarks import remarks_on
 
-__all__ = ["Result", "Say", "hardware", "in_words", "reproduce", "studies"]
+__all__ = ["Log", "Result", "hardware", "in_words", "reproduce", "studies"]
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 
 _OF_ALL: dict[str, Named] = {
     "matrix": ("fewer.studies.matrix.matrix:matrix", "every way of pruning on every task"),
@@ -88,7 +88,7 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def reproduce(name: str, scale: str, out: Path, say: Say) -> Result:
+def reproduce(name: str, scale: str, out: Path, log: Log) -> Result:
     """Run one study and write its JSON with the command and the hardware beside the numbers."""
     from fewer.core.machine.versions import versions
 
@@ -100,7 +100,7 @@ def reproduce(name: str, scale: str, out: Path, say: Say) -> Result:
     _refuse_loss(path, scale)
     out.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
-    result: Result = imported(studies()[name][0])(scale, out, say)
+    result: Result = imported(studies()[name][0])(scale, out, log)
     if not result.rows:
         raise UserError(
             f"nothing to show for {name} in {out}", "finished pieces, or a GPU and data to make them with",
@@ -114,8 +114,8 @@ def reproduce(name: str, scale: str, out: Path, say: Say) -> Result:
         "hardware": hardware(), "hardware_in_words": in_words(hardware()), "versions": versions(),
     }  # fmt: skip
     for figure, content in result.figures.items():
-        write_whole(out / figure, content)
-    write_whole(path, (json.dumps(record, indent=1) + "\n").encode())
+        write_atomically(out / figure, content)
+    write_atomically(path, (json.dumps(record, indent=1) + "\n").encode())
     return result
 
 

@@ -16,7 +16,7 @@ from fewer.report.groups import interval
 from fewer.run.job import Trained, load
 from fewer.studies.matrix.cases import Case, cases, size_of
 from fewer.studies.matrix.measure import Asked, measure, spelled
-from fewer.studies.study import Result, Say
+from fewer.studies.study import Log, Result
 from fewer.sweep.grid import grid_of
 from fewer.sweep.point import Point
 from fewer.sweep.run import Sweep, Where
@@ -28,7 +28,7 @@ _SPARSITY = 0.9
 _KINDS = ("plain", "hardened", "packed")
 
 
-def transfer(scale: str, out: Path, say: Say) -> Result:
+def transfer(scale: str, out: Path, log: Log) -> Result:
     """Each task plain, hardened, voting and as a pack of a tenth of its weights."""
     chosen, size = cases(), size_of(scale)
     content = {
@@ -37,14 +37,14 @@ def transfer(scale: str, out: Path, say: Say) -> Result:
         "task": {name: dict(getattr(case, scale)) for name, case in chosen.items()},
     }
     sweep = Sweep(grid_of(content), out / f"transfer-{scale}", WHERE)
-    rows = sweep.run(watch=lambda report, left: say(f"transfer: {left} points left"))
+    rows = sweep.run(watch=lambda report, left: log(f"transfer: {left} points left"))
     table, failures = list[list[Any]](), [f"{row['point']}: {row['why']}" for row in rows if row["status"] != "done"]
     for name, case in chosen.items():
         done = [point for point, row in zip(sweep.grid.points, rows) if row["status"] == "done"]
         own = [point for point in done if point.job.task == name]
         for line in _task_rows(sweep, name, case, own):
             table.append(line)
-            say(" | ".join(map(str, line)))
+            log(" | ".join(map(str, line)))
     return Result(
         title="Hardening, voting and packing on every task",
         columns=["task", "what", "figure", "quality", "under attack", "pack", "seeds"],

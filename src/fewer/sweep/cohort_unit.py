@@ -24,14 +24,14 @@ from fewer.pruning.schedules.gradual import events_for
 from fewer.run.job import Job
 from fewer.sweep.failure import Failure, failure_of
 
-__all__ = ["Apart", "Rates", "run_together", "shared"]
+__all__ = ["NotBatchable", "Rates", "run_together", "shared"]
 
 # On a CPU lock-step saves Python's time only, which large products make small: measured 1.1 to 3 times below this
 # many weights x samples of a step, and next to nothing above.
 _WORK = 10_000_000
 
 
-class Apart(Exception):
+class NotBatchable(Exception):
     """These points have to be trained one by one; says why."""
 
 
@@ -82,7 +82,7 @@ def run_together(jobs: Mapping[str, Job], folder: Folder, points: Path, loop: Lo
                 fit(engine, folder, events=events, loop=loop)
             except UserError as error:
                 if (failure := failure_of(error)).kind != "diverged":
-                    raise Apart(failure.why) from None  # one replica's pruning was refused on the way
+                    raise NotBatchable(failure.why) from None  # one replica's pruning was refused on the way
                 return dict.fromkeys(jobs, failure) | _by_name(jobs, dead)
             # all that follows can be done again from here
             checkpoint.save(engine, folder)
@@ -100,16 +100,16 @@ def _by_name(jobs: Mapping[str, Job], dead: Mapping[int, Failure]) -> dict[str, 
 def _engine(jobs: Sequence[Job]) -> Rates:
     task, training = jobs[0].make_task(), jobs[0].training
     if not task.data("train").in_memory:
-        raise Apart("data read from disk in one order for all")
+        raise NotBatchable("data read from disk in one order for all")
     for job in jobs:
         try:
             job.check(task)
         except UserError as error:
-            raise Apart(str(error)) from None
+            raise NotBatchable(str(error)) from None
     if training.device == "cpu" and jobs[0].engine == "auto":
         weights = sum(weight.numel() for module in task.networks().values() for weight in module.parameters())
         if weights * training.batch > _WORK:
-            raise Apart(f"{weights} weights x {training.batch} samples: lock-step does not pay on a CPU")
+            raise NotBatchable(f"{weights} weights x {training.batch} samples: lock-step does not pay on a CPU")
     return Rates(task, [job.training for job in jobs], [job.seeds[0] for job in jobs])
 
 
@@ -130,7 +130,7 @@ def _begin_(engine: Rates, jobs: Sequence[Job], folder: Folder) -> dict[int, Fai
 
 
 def _write(engine: Rates, jobs: Mapping[str, Job], dead: Mapping[int, Failure], folder: Folder, points: Path) -> None:
-    figures = evaluate_cohort(engine.task, engine.state)
+    metrics = evaluate_cohort(engine.task, engine.state)
     lines, made = folder.lines(), folder.versions()
     for replica, (name, job) in enumerate(jobs.items()):
         part = Folder(points / name)
@@ -143,4 +143,4 @@ def _write(engine: Rates, jobs: Mapping[str, Job], dead: Mapping[int, Failure], 
         with open(part.path / "metrics.jsonl", "w") as file:
             file.writelines(json.dumps(line) + "\n" for line in own)
         save_results(engine, replica, part)
-        part.write_json("metrics.json", figures[replica])  # last: its presence means finished
+        part.write_json("metrics.json", metrics[replica])  # last: its presence means finished

@@ -1,4 +1,4 @@
-"""Why a point has no figures: one of a few kinds, and one line."""
+"""Why a point has no metrics: one of a few kinds, and one line."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 plan.json            which points are trained together
 points/NAME/         a run folder of each point, as `fewer train` leaves it
 cohorts/NAME/        cohorts under way
-failures/NAME.json   why a point has no figures
+failures/NAME.json   why a point has no metrics
 table.json table.csv every point, one row each
 """
 
@@ -18,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fewer.core.files.atomic import finite, write_whole
+from fewer.core.files.atomic import finite, write_atomically
 from fewer.core.files.run_folder import Folder
 from fewer.sweep.failure import Failure
 from fewer.sweep.point import Point
@@ -37,7 +37,7 @@ class Results:
         return Folder(self.out / "points" / name)
 
     def finished(self, names: Iterable[str]) -> list[str]:
-        """Those that have figures."""
+        """Those that have metrics."""
         return [name for name in names if self.folder(name).finished]
 
     def failure(self, name: str) -> Failure | None:
@@ -48,7 +48,9 @@ class Results:
     def note(self, name: str, failure: Failure) -> None:
         """One more that failed."""
         (self.out / "failures").mkdir(exist_ok=True)
-        write_whole(self.out / "failures" / f"{name}.json", (json.dumps(asdict(failure), indent=1) + "\n").encode())
+        write_atomically(
+            self.out / "failures" / f"{name}.json", (json.dumps(asdict(failure), indent=1) + "\n").encode()
+        )
 
     def forgive(self, name: str) -> None:
         """Let a failed point be tried again: from its last checkpoint if that is worth something, else anew."""
@@ -73,7 +75,7 @@ class Results:
         row: dict[str, Any] = {"point": point.name, "status": "waiting", "why": "", "settings": dict(point.labels)}
         folder = self.folder(point.name)
         if folder.finished:
-            row |= {"status": "done", "figures": finite(folder.figures()[0])}
+            row |= {"status": "done", "metrics": finite(folder.metrics()[0])}
         elif (failure := self.failure(point.name)) is not None:
             row |= {"status": "failed", "why": f"{failure.kind}: {failure.why}"}
         return row
@@ -81,19 +83,19 @@ class Results:
     def write_tables(self, points: Sequence[Point]) -> list[dict[str, Any]]:
         """table.json and table.csv; the rows."""
         rows = self.rows(points)
-        write_whole(self.out / "table.json", (json.dumps(rows, indent=1, allow_nan=False) + "\n").encode())
-        write_whole(self.out / "table.csv", _csv(rows).encode())
+        write_atomically(self.out / "table.json", (json.dumps(rows, indent=1, allow_nan=False) + "\n").encode())
+        write_atomically(self.out / "table.csv", _csv(rows).encode())
         return rows
 
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
     settings = list(dict.fromkeys(name for row in rows for name in row["settings"]))
-    figures = list(dict.fromkeys(name for row in rows for name in row.get("figures", {})))
+    metrics = list(dict.fromkeys(name for row in rows for name in row.get("metrics", {})))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["point", "status", "why", *settings, *figures])
+    writer.writerow(["point", "status", "why", *settings, *metrics])
     for row in rows:
-        found = row.get("figures", {})
-        cells = [row["settings"].get(name, "") for name in settings] + [found.get(name, "") for name in figures]
+        found = row.get("metrics", {})
+        cells = [row["settings"].get(name, "") for name in settings] + [found.get(name, "") for name in metrics]
         writer.writerow([row["point"], row["status"], row["why"], *cells])
     return text.getvalue()

@@ -24,7 +24,7 @@ from fewer.sweep.unit import Unit
 
 __all__ = ["PLACES", "Sweep", "Where"]
 
-PLACES = ("local", "ray", "here")
+PLACES = ("processes", "ray", "inline")
 _EVERY = 5.0  # seconds between tables while points come in
 
 
@@ -32,9 +32,9 @@ _EVERY = 5.0  # seconds between tables while points come in
 class Where:
     """Where units are trained."""
 
-    on: str = "local"  # processes of this machine; "ray"; or "here", in this process
+    on: str = "processes"  # of this machine; "ray"; or "inline", in this very process
     address: str | None = None  # of a Ray cluster; None: this machine
-    processes: int = 0  # local: 0 is one a core, or one alone where a GPU is used
+    processes: int = 0  # 0 is one for each core, or one alone where a GPU is used
 
     def __post_init__(self) -> None:
         if self.on not in PLACES:
@@ -118,7 +118,7 @@ class Sweep:
             from fewer.sweep.executors.ray_pool import work_on_ray
 
             return work_on_ray(units, self.out, resources, self.where.address)
-        if self.where.on == "here":
+        if self.where.on == "inline":
             return work_inside(units, self.out, threads=resources.threads)
         on_gpu = any(point.device.startswith("cuda") for point in self.grid.points)
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

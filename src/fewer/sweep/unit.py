@@ -12,7 +12,7 @@ from typing import Any
 from fewer.core.engines.loop import Loop
 from fewer.core.errors import UserError
 from fewer.core.files.run_folder import Folder
-from fewer.sweep.cohort_unit import Apart, run_together
+from fewer.sweep.cohort_unit import NotBatchable, run_together
 from fewer.sweep.failure import Failure, failure_of
 from fewer.sweep.point import Point
 
@@ -77,7 +77,7 @@ def run_unit(unit: Unit, out: Path, say: Callable[[dict[str, Any]], None]) -> Ou
     try:
         jobs = {point.name: point.placed() for point in unit.points}
         return Outcome(_patiently(lambda: run_together(jobs, Folder(out / "cohorts" / unit.name), points, loop)))
-    except Apart as reason:
+    except NotBatchable as reason:
         return Outcome({}, str(reason))
     except Exception as error:
         # out of memory, an operation without a vmap rule: alone each point gets its own chance

@@ -50,7 +50,7 @@ def test_a_training_that_diverges_is_refused_and_its_last_good_state_stays(tmp_p
 
 def test_a_training_that_diverges_after_its_last_line_is_refused_too(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="not finite"):
-        job(SICK, steps=20, choose_every=6, patience=1).run(tmp_path / "run", loop=Loop(log_every=50))
+        job(SICK, steps=20, validate_every=6, patience=1).run(tmp_path / "run", loop=Loop(log_every=50))
 
 
 def test_a_replica_that_diverges_stays_alone_and_the_others_are_finished(tmp_path: Path) -> None:
@@ -58,14 +58,14 @@ def test_a_replica_that_diverges_stays_alone_and_the_others_are_finished(tmp_pat
     with pytest.raises(UserError, match=rf"not finite after 10 steps \(seed {SICK}; the others are finished in"):
         together.run(tmp_path / "both")
     assert not (tmp_path / "both" / "metrics.json").exists() and not (tmp_path / "both" / f"seed-{SICK}").exists()
-    figures = load(tmp_path / "both" / f"seed-{WELL}").figures
+    metrics = load(tmp_path / "both" / f"seed-{WELL}").metrics
     job(WELL).run(tmp_path / "alone")
-    assert figures == pytest.approx(load(tmp_path / "alone").figures, rel=1e-5)
+    assert metrics == pytest.approx(load(tmp_path / "alone").metrics, rel=1e-5)
 
 
 def test_validation_chooses_no_weights_that_are_not_finite(tmp_path: Path) -> None:
-    figures = job(SICK, WELL, choose_every=2).run(tmp_path / "run", loop=Loop(log_every=50))
-    assert figures[0]["chosen_step"] <= 4 and all(math.isfinite(value) for value in figures[0].values())
+    metrics = job(SICK, WELL, validate_every=2).run(tmp_path / "run", loop=Loop(log_every=50))
+    assert metrics[0]["chosen_step"] <= 4 and all(math.isfinite(value) for value in metrics[0].values())
     load(tmp_path / "run" / f"seed-{SICK}")
 
 

@@ -16,7 +16,7 @@ from fewer.core.engines.loop import Loop, fit
 from fewer.core.engines.optimizer import Optimizer
 from fewer.core.engines.plain import Plain
 from fewer.core.errors import UserError
-from fewer.core.files.best_checkpoint import FILE, Choice
+from fewer.core.files.best_checkpoint import FILE, BestCheckpoint
 from fewer.core.files.run_folder import Folder
 from fewer.pruning.pruning import Pruning
 from fewer.run.job import Job, load
@@ -38,7 +38,7 @@ class Peaked(Fit):
 
 
 def training(**options: Any) -> Training:
-    chosen = {"steps": 60, "choose_every": 5, "batch": 10, "precision": "float64", **options}
+    chosen = {"steps": 60, "validate_every": 5, "batch": 10, "precision": "float64", **options}
     return Training(optimizer=Optimizer("adam", 3e-3), **chosen)
 
 
@@ -48,7 +48,7 @@ def weights(engine: Engine, replica: int = 0) -> Tensor:
 
 def by_hand(seed: int, steps: int = 60) -> tuple[int, Tensor]:
     """Every fifth step's weights judged separately, and the best."""
-    engine, looks = Plain(Peaked(), training(choose_every=0), seed), []
+    engine, looks = Plain(Peaked(), training(validate_every=0), seed), []
     for _ in range(steps // 5):
         engine.advance(5)
         answer = engine.modules["net"](engine.task.data("train").take(torch.arange(60)).x)
@@ -125,22 +125,22 @@ def test_a_score_that_is_no_number_is_never_the_best() -> None:
             return {"score": float("nan")}
 
     engine = Plain(Broken(), training(), 0)
-    choice = Choice(engine, None)
+    choice = BestCheckpoint(engine, None)
     choice.look(engine)
     assert not choice.kept
 
 
 def test_a_run_says_which_step_was_chosen_and_leaves_no_spare_files(tmp_path: Path) -> None:
-    (figures,) = Job(HERE, training=training(), seeds=(3,)).run(tmp_path / "run")
-    assert figures["chosen_step"] == by_hand(3)[0]
+    (metrics,) = Job(HERE, training=training(), seeds=(3,)).run(tmp_path / "run")
+    assert metrics["chosen_step"] == by_hand(3)[0]
     assert not (tmp_path / "run" / FILE).exists()
-    assert load(tmp_path / "run").figures == figures
+    assert load(tmp_path / "run").metrics == metrics
     lines = [line for line in Folder(tmp_path / "run").lines() if "validation/score" in line]
     assert [line["step"] for line in lines] == list(range(5, 61, 5))
 
 
 def test_what_cannot_be_chosen_is_refused() -> None:
-    with pytest.raises(UserError, match="choose_every"):
+    with pytest.raises(UserError, match="validate_every"):
         Training(patience=3)
     with pytest.raises(UserError, match="gradual"):
         Job(HERE, training=training(), prune=Pruning("magnitude", 0.5, when="gradual"))

@@ -131,13 +131,13 @@ def test_a_step_that_the_training_does_not_have_is_refused(tmp_path: Path, step:
 
 
 def test_a_damaged_best_checkpoint_is_refused(tmp_path: Path) -> None:
-    out = interrupted(tmp_path / "run", choose_every=2)
+    out = interrupted(tmp_path / "run", validate_every=2)
     flip(out / FILE)
     with pytest.raises(UserError, match="damaged"):
-        job(choose_every=2).run(out)
+        job(validate_every=2).run(out)
     Folder(out).write_tensors(FILE, {"step": torch.tensor(1)})
     with pytest.raises(UserError, match="without scores"):
-        job(choose_every=2).run(out)
+        job(validate_every=2).run(out)
 
 
 @pytest.mark.parametrize("name", ["weights.safetensors", "mask.safetensors"])

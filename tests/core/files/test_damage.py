@@ -45,8 +45,8 @@ def one_line(words: list[str], capsys: Lines) -> str:
 )
 def test_metrics_that_are_no_figures_are_refused(run: Path, content: str, capsys: Lines) -> None:
     (run / "metrics.json").write_text(content)
-    assert "metrics.json without figures" in one_line(["evaluate", str(run)], capsys)
-    with pytest.raises(UserError, match="without figures"):
+    assert "metrics.json without metrics" in one_line(["evaluate", str(run)], capsys)
+    with pytest.raises(UserError, match="without metrics"):
         JOB.run(run)
 
 

@@ -24,17 +24,17 @@ def test_a_file_that_changed_after_training_is_refused_unless_it_is_named_anew(t
     data = tmp_path / "own.npz"
     write(data, 0)
     job = Job("vision", ("network=cnn0", f"data={data}"), Training(steps=2, batch=8))
-    figures = job.run(tmp_path / "run")[0]
-    assert load(tmp_path / "run").figures == figures
+    metrics = job.run(tmp_path / "run")[0]
+    assert load(tmp_path / "run").metrics == metrics
     write(data, 500)
     with pytest.raises(UserError, match=r"own\.npz, which has changed since") as caught:
         load(tmp_path / "run")
     assert "\n" not in str(caught.value) and "--set data=" in str(caught.value)
-    assert load(tmp_path / "run", [f"data={data}"]).figures == figures
+    assert load(tmp_path / "run", [f"data={data}"]).metrics == metrics
     with pytest.raises(UserError, match="choose another --out"):
         job.run(tmp_path / "run")
     write(data, 0)
-    assert job.run(tmp_path / "run") == [figures] and load(tmp_path / "run").figures == figures
+    assert job.run(tmp_path / "run") == [metrics] and load(tmp_path / "run").metrics == metrics
 
 
 def test_folders_and_words_are_no_files(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from fewer.core.engines.base import Training
 from fewer.core.engines.loop import Loop
 from fewer.core.errors import UserError
 from fewer.core.files import atomic as whole
-from fewer.core.files.atomic import write_whole
+from fewer.core.files.atomic import write_atomically
 from fewer.core.files.run_folder import Folder
 from fewer.pruning.pruning import Pruning
 from fewer.run.job import Job, load
@@ -71,7 +71,7 @@ def test_loading_gives_the_figures_that_training_gave(finished: Path) -> None:
     from fewer.core.engines.evaluate import evaluate, predictor
 
     run = load(finished)
-    assert evaluate(run.task, predictor(run.task, run.modules)) == run.figures
+    assert evaluate(run.task, predictor(run.task, run.modules)) == run.metrics
 
 
 def test_the_same_job_again_reads_the_result_and_trains_nothing(finished: Path) -> None:
@@ -190,14 +190,14 @@ def test_the_state_of_another_run_is_refused(tmp_path: Path) -> None:
 def test_a_disk_that_refuses_leaves_the_old_file_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, word: str
 ) -> None:
-    write_whole(tmp_path / "file", b"good")
+    write_atomically(tmp_path / "file", b"good")
 
     def fail(handle: int) -> None:
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(whole.os, "fsync", fail)
     with refused("file", word):
-        write_whole(tmp_path / "file", b"better")
+        write_atomically(tmp_path / "file", b"better")
     assert (tmp_path / "file").read_bytes() == b"good"
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
@@ -244,15 +244,15 @@ def test_a_job_that_cannot_begin_leaves_the_folder_to_the_corrected_one(tmp_path
 
 
 def test_seeds_one_by_one_and_as_a_cohort_give_folders_of_the_same_shape(tmp_path: Path) -> None:
-    figures = {}
+    metrics = {}
     for engine in ("plain", "cohort"):
         precise = Training(steps=4, batch=8, precision="float64")
-        figures[engine] = job(seeds=(2, 5), engine=engine, training=precise).run(tmp_path / engine)
+        metrics[engine] = job(seeds=(2, 5), engine=engine, training=precise).run(tmp_path / engine)
         run = load(tmp_path / engine / "seed-5")
-        assert run.figures == figures[engine][1]
+        assert run.metrics == metrics[engine][1]
         with refused("2 replicas", "seed-"):
             load(tmp_path / engine)
-    for one, other in zip(figures["plain"], figures["cohort"]):
+    for one, other in zip(metrics["plain"], metrics["cohort"]):
         assert one == pytest.approx(other, rel=1e-6)
 
 
@@ -293,11 +293,11 @@ class Normed(Patches):
 
 def test_norms_and_passing_buffers_are_saved_and_loaded(tmp_path: Path) -> None:
     own = Job("core.test_folder:Normed", training=Training(steps=3, batch=8))
-    figures = own.run(tmp_path / "run")[0]
+    metrics = own.run(tmp_path / "run")[0]
     run = load(tmp_path / "run")
     assert int(run.modules["net"].get_buffer("norm.num_batches_tracked")) == 3
     assert run.modules["net"].get_buffer("scratch").tolist() == [3.0, 3.0]
-    assert run.figures == figures
+    assert run.metrics == metrics
 
 
 def test_a_figure_that_could_not_be_computed_is_null_in_the_file_and_nan_again(tmp_path: Path) -> None:
@@ -306,7 +306,7 @@ def test_a_figure_that_could_not_be_computed_is_null_in_the_file_and_nan_again(t
     for content in (row, {"replicas": [row]}):
         folder.write_json("metrics.json", content)
         assert '"precision": null' in (tmp_path / "metrics.json").read_text()
-        (found,) = folder.figures()
+        (found,) = folder.metrics()
         assert found["accuracy"] == 0.5 and math.isnan(found["precision"]) and math.isnan(found["loss"])
 
 

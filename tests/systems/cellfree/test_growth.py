@@ -12,7 +12,7 @@ from fewer.core.engines.evaluate import predictor
 from fewer.core.engines.loop import fit
 from fewer.core.engines.plain import Plain
 from fewer.systems.cellfree.task.settings import Settings
-from fewer.systems.cellfree.task.statistics import figures
+from fewer.systems.cellfree.task.statistics import metrics
 from fewer.systems.cellfree.task.survey import World
 from fewer.systems.cellfree.task.task import CellFree, phones_of
 from fewer.systems.cellfree.task.world.deployment import Deployment
@@ -35,7 +35,7 @@ def test_a_new_access_point_is_served_after_learning_its_row_alone():
     new = survey.rows(np.flatnonzero(survey.master >= 26))
 
     def quality():
-        return figures(predictor(task, modules)(phones_of(new)).numpy(), new, 10.0)["other_average_precision"]
+        return metrics(predictor(task, modules)(phones_of(new)).numpy(), new, 10.0)["other_average_precision"]
 
     at_once = quality()
     learn_new_rows(task, modules, before=26, steps=100)

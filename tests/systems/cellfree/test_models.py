@@ -129,7 +129,7 @@ def test_training_beats_how_often_each_candidate_serves(model):
     engine = Plain(task, Training(steps=250, batch=64), 0)
     fit(engine)
     found = evaluate(task, predictor(task, engine.modules))
-    floor = Frequency().fit(task.world, survey=task.survey("train")).figures(task.survey("test"))
+    floor = Frequency().fit(task.world, survey=task.survey("train")).metrics(task.survey("test"))
     assert found["other_average_precision"] > floor["other_average_precision"] + 0.1
     assert next(iter(found)) == "other_average_precision"
 
@@ -181,15 +181,15 @@ def test_the_surface_is_what_phones_report_and_harm_rises_when_it_is_wrong():
     fit(engine)
     batch = task.data("test").samples
     low, high = task.bounds
-    assert ((task.surface(batch) >= low) & (task.surface(batch) <= high)).all()
+    assert ((task.perturbable(batch) >= low) & (task.perturbable(batch) <= high)).all()
     lossy = small("local", missing=0.5)
     low, high = lossy.bounds
-    reports = lossy.surface(lossy.data("test").samples)
+    reports = lossy.perturbable(lossy.data("test").samples)
     assert (reports == 0).any() and ((reports >= low) & (reports <= high)).all()
-    wrong = task.replace(batch, task.surface(batch) + 15.0)
+    wrong = task.replace(batch, task.perturbable(batch) + 15.0)
     nets = NetworkSet(engine.modules, training=False)
     with torch.no_grad():
-        assert task.harm(nets, wrong, NOISE).mean() > task.harm(nets, batch, NOISE).mean()
+        assert task.attack_loss(nets, wrong, NOISE).mean() > task.attack_loss(nets, batch, NOISE).mean()
         assert task.logits(nets, task.inputs(batch), NOISE).shape == (300, 6)
     assert torch.equal(task.labels(batch), batch.gap_db[:, 1:].argmin(1))
 

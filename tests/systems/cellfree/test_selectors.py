@@ -15,7 +15,7 @@ from fewer.systems.cellfree.task.selectors.kriging import Kriging
 from fewer.systems.cellfree.task.selectors.particles import Bayes, Fingerprint
 from fewer.systems.cellfree.task.selectors.selector import Frequency, Nearest, Strongest, at_most
 from fewer.systems.cellfree.task.settings import Settings
-from fewer.systems.cellfree.task.statistics import average_precision, calibration_error, figures, roc_area
+from fewer.systems.cellfree.task.statistics import average_precision, calibration_error, metrics, roc_area
 from fewer.systems.cellfree.task.survey import World
 from fewer.systems.cellfree.task.world.deployment import Deployment
 from fewer.systems.cellfree.task.world.mobility import follow, trace
@@ -52,9 +52,9 @@ def test_calibration_error_is_small_for_true_probabilities_and_large_for_certain
 def test_every_selector_lies_between_counting_and_the_ceiling(world, surveys):
     train, test = surveys
     kinds = {"boosting": Boosting(rounds=60), "kriging": Kriging(), "fingerprint": Fingerprint()}
-    found = {name: one.fit(world, survey=train).figures(test) for name, one in kinds.items()}
-    floor = Frequency().fit(world, survey=train).figures(test)["other_average_precision"]
-    top = Bayes(60_000).fit(world, survey=train).figures(test)["other_average_precision"]
+    found = {name: one.fit(world, survey=train).metrics(test) for name, one in kinds.items()}
+    floor = Frequency().fit(world, survey=train).metrics(test)["other_average_precision"]
+    top = Bayes(60_000).fit(world, survey=train).metrics(test)["other_average_precision"]
     assert top > 0.95
     for name, one in found.items():
         assert floor + 0.05 < one["other_average_precision"] < top, name
@@ -65,7 +65,7 @@ def test_every_selector_lies_between_counting_and_the_ceiling(world, surveys):
 def test_strongest_with_everything_measured_is_perfect():
     world = World.make(replace(SMALL, measured=9))
     test = world.survey(300, part="test")
-    found = Strongest().fit(world, survey=test).figures(test)
+    found = Strongest().fit(world, survey=test).metrics(test)
     assert found["precision"] == found["recall_inside"] == 1.0
 
 
@@ -307,6 +307,6 @@ def test_a_picture_is_drawn(tmp_path, world, surveys):
 def test_recall_counts_positives_outside_the_candidates(world, surveys):
     test = surveys[1]
     perfect = test.serves(10.0).astype(float)
-    found = figures(perfect, test, 10.0)
+    found = metrics(perfect, test, 10.0)
     assert found["recall_inside"] == found["precision"] == 1.0
     assert found["recall"] == pytest.approx(1 - found["ignored"])

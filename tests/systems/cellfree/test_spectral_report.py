@@ -21,12 +21,12 @@ def gains(seed: int, phones: int = 12, points: int = 20) -> np.ndarray:
 
 def test_the_ideal_clusters_lose_nothing():
     gain = gains(0)
-    figures = compare(gain, strongest_clusters(gain, np.full(12, 3)), setup=QUICK).figures
+    metrics = compare(gain, strongest_clusters(gain, np.full(12, 3)), setup=QUICK).metrics
     for link in ("uplink", "downlink"):
         for name in ("median", "likely95", "mean"):
-            assert figures[f"{link}_{name}_lost_percent"] == 0
-            assert figures[f"{link}_{name}_predicted"] == figures[f"{link}_{name}_ideal"] > 0
-    assert figures["servers_agreeing_percent"] == 100
+            assert metrics[f"{link}_{name}_lost_percent"] == 0
+            assert metrics[f"{link}_{name}_predicted"] == metrics[f"{link}_{name}_ideal"] > 0
+    assert metrics["servers_agreeing_percent"] == 100
 
 
 @pytest.mark.parametrize("scheme", ["mr", "lp-mmse", "p-mmse"])
@@ -36,9 +36,9 @@ def test_weak_servers_lose_much_against_as_many_strong_ones(scheme: str):
     weak = strongest_clusters(-gain, sizes)
     found = compare(gain, weak, setup=replace(QUICK, scheme=scheme))
     assert (found.servers_ideal == sizes).all() and (found.servers_predicted == sizes).all()
-    assert found.figures["uplink_median_lost_percent"] > 50
-    assert found.figures["downlink_median_lost_percent"] > 50
-    assert found.figures["servers_agreeing_percent"] == 0
+    assert found.metrics["uplink_median_lost_percent"] > 50
+    assert found.metrics["downlink_median_lost_percent"] > 50
+    assert found.metrics["servers_agreeing_percent"] == 0
 
 
 def test_given_ideal_clusters_are_used():
@@ -46,7 +46,7 @@ def test_given_ideal_clusters_are_used():
     one, all_of_them = strongest_clusters(gain, np.full(12, 1)), np.ones_like(gain, dtype=bool)
     found = compare(gain, one, all_of_them, setup=QUICK)
     assert (found.servers_ideal == 20).all() and (found.servers_predicted == 1).all()
-    assert found.figures["uplink_mean_lost_percent"] > 10
+    assert found.metrics["uplink_mean_lost_percent"] > 10
 
 
 def made(uplink: list[float], ideal: list[float], measured: list[int]) -> Comparison:
@@ -62,22 +62,22 @@ def made(uplink: list[float], ideal: list[float], measured: list[int]) -> Compar
 
 
 def test_figures_by_hand():
-    figures = made([1.0, 2.0, 9.0], [2.0, 4.0, 6.0], [3, 3, 6]).figures
-    assert figures["uplink_median_predicted"] == 2 and figures["uplink_median_ideal"] == 4
-    assert figures["uplink_median_lost_percent"] == 50
-    assert figures["uplink_mean_lost_percent"] == 0
-    assert figures["uplink_lost_percent_of_median_phone"] == 50
+    metrics = made([1.0, 2.0, 9.0], [2.0, 4.0, 6.0], [3, 3, 6]).metrics
+    assert metrics["uplink_median_predicted"] == 2 and metrics["uplink_median_ideal"] == 4
+    assert metrics["uplink_median_lost_percent"] == 50
+    assert metrics["uplink_mean_lost_percent"] == 0
+    assert metrics["uplink_lost_percent_of_median_phone"] == 50
     # the 5 % quantile lies a tenth of the way from the worst to the median
-    assert figures["uplink_likely95_predicted"] == pytest.approx(1.1)
-    assert figures["uplink_likely95_lost_percent"] == pytest.approx(50)
-    assert figures["measurements_per_phone"] == 4
-    assert figures["measurements_saved_per_phone"] == 6
-    assert figures["measurements_saved_percent"] == pytest.approx(60)
+    assert metrics["uplink_likely95_predicted"] == pytest.approx(1.1)
+    assert metrics["uplink_likely95_lost_percent"] == pytest.approx(50)
+    assert metrics["measurements_per_phone"] == 4
+    assert metrics["measurements_saved_per_phone"] == 6
+    assert metrics["measurements_saved_percent"] == pytest.approx(60)
 
 
 def test_pooled_drops_are_one_population():
     both = pooled([made([1.0], [2.0], [3]), made([2.0, 9.0], [4.0, 6.0], [3, 6])])
-    assert both.figures == made([1.0, 2.0, 9.0], [2.0, 4.0, 6.0], [3, 3, 6]).figures
+    assert both.metrics == made([1.0, 2.0, 9.0], [2.0, 4.0, 6.0], [3, 3, 6]).metrics
 
 
 def test_a_distribution_rises_to_one():

@@ -19,7 +19,7 @@ from fewer.core.engines.plain import Plain
 from fewer.core.engines.state import fresh_modules
 from fewer.core.errors import UserError
 from fewer.systems.control.task.statistics import interquartile_mean, statistics
-from fewer.systems.control.task.worlds.evaluation import figures
+from fewer.systems.control.task.worlds.evaluation import metrics
 from fewer.systems.control.task.worlds.rollout import Many
 from tests.systems.control.synthetic import control
 from tests.toys import stream
@@ -77,7 +77,7 @@ def test_both_policies_of_a_bcq_agent_are_judged_as_each_alone() -> None:
     assert abs(first["score"] - second["score"]) > 1e-3
 
 
-@pytest.mark.parametrize(("algorithm", "changes"), [("bc", {}), ("bcq", {"harm": "value"}), ("bcq", {})])
+@pytest.mark.parametrize(("algorithm", "changes"), [("bc", {}), ("bcq", {"attack_loss": "value"}), ("bcq", {})])
 def test_an_attack_changes_what_is_seen_by_at_most_its_budget(algorithm: str, changes: dict[str, Any]) -> None:
     from fewer.attack.audit import attacked
 
@@ -127,7 +127,7 @@ def test_an_environment_without_references_is_judged_by_returns_alone() -> None:
     from fewer.systems.control.task.worlds.environments import Environment
 
     world = Environment("mine", "Mine-v0", 2, 1, (-1.0,), (1.0,), steps=10)
-    found = figures(world, np.array([1.0, 2.0, 6.0]), np.array([3, 4, 5]))
+    found = metrics(world, np.array([1.0, 2.0, 6.0]), np.array([3, 4, 5]))
     assert list(found) == ["return", "return_median", "return_interquartile_mean", "length"]
     assert (found["return"], found["return_median"], found["length"]) == (3.0, 2.0, 4.0)
 

@@ -31,7 +31,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 
 def place(out: Path, steps: int = 8) -> Place:
-    return Place(out, steps, SMALL, say=lambda line: None)
+    return Place(out, steps, SMALL, log=lambda line: None)
 
 
 def test_files_in_the_papers_formats_have_the_papers_bytes() -> None:
@@ -123,7 +123,7 @@ def test_the_figure_is_put_together_from_finished_agents_alone(tmp_path: Path, m
     result = control.fig1("full", tmp_path, lambda line: None)
     shares = {(row[1], row[2]): row[-1] for row in result.rows}
     assert shares["BCQ", "snip"] == f"{100 * 76.5 / 80.5:.0f}" and shares["BC", "random"] == "25"
-    assert len(result.figures["control-fig1.png"]) > 1000
+    assert len(result.metrics["control-fig1.png"]) > 1000
 
 
 def test_a_recipe_that_nobody_knows_is_refused_in_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

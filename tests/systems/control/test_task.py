@@ -129,7 +129,7 @@ def test_logs_that_cannot_be_learnt_from_are_one_line(found: Any, changes: dict[
     [
         {"algorithm": "sac"},
         {"policy": "decoder", "algorithm": "iql"},
-        {"harm": "value", "algorithm": "bc"},
+        {"attack_loss": "value", "algorithm": "bc"},
         {"environment": "none", "judge": "rollout"},
         {"environment": "none"},
         {"hidden": ()},

@@ -131,7 +131,7 @@ def test_a_damaged_folder_is_one_line_and_no_run(name: str, whole: Path, tmp_pat
     assert "problem: " in told.out if readable else told.err.count("\n") == 1
 
 
-# what can be read is read, and nothing in the figures is NaN
+# what can be read is read, and nothing in the metrics is NaN
 HARMLESS: dict[str, Callable[[Path], None]] = {
     "rows from last to first": lines_of(lambda t: t[:1] + t[:0:-1]),
     "blank lines": lines_of(lambda t: [*t[:9], "", *t[9:]]),
@@ -154,9 +154,9 @@ def test_what_is_odd_but_readable_trains_to_finite_figures(
     shutil.copytree(whole, root)
     HARMLESS[name](root)
     assert main([*training(root, tmp_path / "run"), "--set", "positive_weight=2"]) == 0
-    figures = json.loads(capsys.readouterr().out)
-    assert all(np.isfinite(value) for value in figures.values() if not isinstance(value, str)), figures
-    assert (figures["pixels"] == 0) == (name == "nothing seen in validation")
+    metrics = json.loads(capsys.readouterr().out)
+    assert all(np.isfinite(value) for value in metrics.values() if not isinstance(value, str)), metrics
+    assert (metrics["pixels"] == 0) == (name == "nothing seen in validation")
     assert main(["data", "nowcast", "--check", str(root), "--frames", "4"]) == 0
     told = capsys.readouterr().out
     assert "nan" not in told.replace(str(root), "")

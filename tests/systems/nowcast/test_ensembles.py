@@ -79,7 +79,7 @@ def test_a_tie_of_votes_is_rain() -> None:
 def test_weights_follow_the_figures_on_validation() -> None:
     task = Ready()
     found = combine(task, MEMBERS, "weighted")(windows([0, 1], 0).take(torch.arange(2)))  # type: ignore[arg-type]
-    # figures 1/3, 2/3 and 0: a third and two thirds of 0.9
+    # metrics 1/3, 2/3 and 0: a third and two thirds of 0.9
     assert float(found[0].max()) == pytest.approx(0.3) and float(found[1].max()) == pytest.approx(0.6)
 
 

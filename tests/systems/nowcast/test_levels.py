@@ -19,7 +19,7 @@ def filed(probability: Tensor, rain: Tensor) -> dict[str, float]:
     scores = Scores()
     rate = rain.float().view(1, 1, 1, -1)
     scores.add(probability.view(1, 1, 1, -1), rate, torch.ones_like(rate), torch.tensor([0]))
-    return scores.figures()
+    return scores.metrics()
 
 
 def test_a_level_begins_at_its_edge_and_ends_one_bit_below_the_next() -> None:

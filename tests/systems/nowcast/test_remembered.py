@@ -15,7 +15,7 @@ from torch import Tensor
 
 from fewer.systems.nowcast.task.generated import weather_cache as cache
 from fewer.systems.nowcast.task.generated import windows as module
-from fewer.systems.nowcast.task.generated.weather_cache import remembered
+from fewer.systems.nowcast.task.generated.weather_cache import cached_weather
 from fewer.systems.nowcast.task.generated.windows import generated
 from fewer.systems.nowcast.task.task import Nowcast, Settings
 from fewer.systems.nowcast.task.windows import Windows
@@ -126,7 +126,7 @@ def test_little_and_very_much_weather_is_not_kept(monkeypatch: pytest.MonkeyPatc
 def test_what_was_read_longest_ago_goes_first(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setattr(cache, "_ALL", 10_000)
     for name in ("a", "b", "a", "c"):
-        remembered(name, 4096, lambda: {"x": torch.zeros(1024)})
+        cached_weather(name, 4096, lambda: {"x": torch.zeros(1024)})
         for path in files(folder):  # all that was used before is an hour older now
             used = path.stat().st_mtime - 3600
             os.utime(path, (used, used))
@@ -141,7 +141,7 @@ def _draw_slowly(marks: Path) -> Mapping[str, Tensor]:
 
 def _ask(marks: Path, together: Any, answers: Any) -> None:
     together.wait(GIVE_UP_SECONDS)
-    answers.put(remembered("both", 32, lambda: _draw_slowly(marks))["x"].tolist())
+    answers.put(cached_weather("both", 32, lambda: _draw_slowly(marks))["x"].tolist())
 
 
 def test_processes_that_start_together_draw_once(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_three_pixels_counted_by_hand() -> None:
     rate = torch.tensor([0.2, 0.19, 5.0, 0.0, 0.0]).view(1, 1, 1, 5)
     valid = torch.tensor([1.0, 1.0, 1.0, 1.0, 0.0]).view(1, 1, 1, 5)
     scores.add(probability, rate, valid, torch.tensor([7]))
-    found = scores.figures()
+    found = scores.metrics()
     assert found["iou"] == found["csi"] == found["iou_per_sample"] == pytest.approx(1 / 3)
     assert (found["pod"], found["far"], found["wet"], found["forecast_wet"]) == (0.5, 0.5, 0.5, 0.5)
     assert found["brier"] == pytest.approx((0.01 + 0.25 + 0.51**2 + 0) / 4)
@@ -57,7 +57,7 @@ def test_the_first_figure_pools_within_a_region_year_and_then_averages() -> None
     rate = torch.tensor([[1.0, 0, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0]]).view(3, 1, 1, 4)
     scores.add(said, rate, torch.ones_like(rate), torch.tensor([0, 0, 1]))
     assert scores.by_place() == {"north 2019": 0.25, "south 2019": 0.5}
-    found = scores.figures()
+    found = scores.metrics()
     assert found["iou"] == pytest.approx(0.375)
     assert found["iou_per_sample"] == pytest.approx((1 + 0 + 0.5) / 3)
     assert found["csi"] == pytest.approx(2 / 6)
@@ -71,7 +71,7 @@ def test_nothing_depends_on_the_batches(per_batch: int, seed: int) -> None:
     whole.add(*parts)
     for batch in zip(*(part.split(per_batch) for part in parts)):
         split.add(*batch)
-    assert split.figures() == pytest.approx(whole.figures(), abs=1e-12)
+    assert split.metrics() == pytest.approx(whole.metrics(), abs=1e-12)
     for name, leads in whole.by_lead().items():
         assert split.by_lead()[name] == pytest.approx(leads, abs=1e-12)
     assert np.array(split.reliability()) == pytest.approx(np.array(whole.reliability()))
@@ -86,8 +86,8 @@ def test_scikit_learn_counts_the_same() -> None:
         jaccard_score(wet(rate)[place == k][seen[place == k]], probability[place == k][seen[place == k]] >= 0.5)
         for k in (0, 1)
     ]
-    assert scores.figures()["iou"] == pytest.approx(np.mean(each))
-    assert scores.figures()["brier"] == pytest.approx(brier_score_loss(wet(rate)[seen], probability[seen]), rel=1e-6)
+    assert scores.metrics()["iou"] == pytest.approx(np.mean(each))
+    assert scores.metrics()["brier"] == pytest.approx(brier_score_loss(wet(rate)[seen], probability[seen]), rel=1e-6)
     leads = [jaccard_score(wet(rate)[:, k][seen[:, k]], probability[:, k][seen[:, k]] >= 0.5) for k in range(3)]
     assert scores.by_lead()["iou"] == pytest.approx(leads)
 
@@ -118,21 +118,21 @@ def test_dry_missing_and_unknown_samples_give_no_nan() -> None:
     dry, nothing = torch.zeros(1, 2, 4, 4), torch.zeros(1, 2, 4, 4)
     agreed = Scores(scales=(3,))
     agreed.add(dry, dry, torch.ones_like(dry), torch.tensor([0]))
-    assert (agreed.figures()["iou"], agreed.figures()["fss_3"], agreed.figures()["far"]) == (1.0, 1.0, 0.0)
+    assert (agreed.metrics()["iou"], agreed.metrics()["fss_3"], agreed.metrics()["far"]) == (1.0, 1.0, 0.0)
     missing = Scores(scales=(3,))
     missing.add(torch.ones_like(dry), torch.full_like(dry, torch.nan), nothing, torch.tensor([0]))
-    assert (missing.figures()["iou"], missing.figures()["pixels"], missing.figures()["fss_3"]) == (0.0, 0.0, 0.0)
+    assert (missing.metrics()["iou"], missing.metrics()["pixels"], missing.metrics()["fss_3"]) == (0.0, 0.0, 0.0)
     assert missing.reliability() == []
     mixed = Scores(scales=(3,))
     probability, rate, valid, place = fields()
     mixed.add(probability, rate, valid, place)
-    before = mixed.figures()
+    before = mixed.metrics()
     mixed.add(torch.zeros(1, 3, 8, 8), torch.zeros(1, 3, 8, 8), torch.ones(1, 3, 8, 8), torch.tensor([9]))
-    assert mixed.figures()["iou"] == pytest.approx(before["iou"])  # the dry region-year is left out of the mean
+    assert mixed.metrics()["iou"] == pytest.approx(before["iou"])  # the dry region-year is left out of the mean
     unknown = Scores()
     unknown.add(torch.full_like(dry, torch.nan), torch.ones_like(dry), torch.ones_like(dry), torch.tensor([0]))
-    assert unknown.figures()["iou"] == 0.0 and unknown.figures()["unknown"] == 1.0
-    every = [*agreed.figures().values(), *missing.figures().values(), *unknown.figures().values()]
+    assert unknown.metrics()["iou"] == 0.0 and unknown.metrics()["unknown"] == 1.0
+    every = [*agreed.metrics().values(), *missing.metrics().values(), *unknown.metrics().values()]
     assert all(math.isfinite(value) for value in every)
 
 
@@ -168,4 +168,4 @@ def test_shapes_that_do_not_fit_are_one_line() -> None:
     with pytest.raises(UserError, match="leads, height, width"):
         Scores().add(probability[:, :2], rate, valid, place)
     with pytest.raises(UserError, match="at least one forecast"):
-        Scores().figures()
+        Scores().metrics()

@@ -41,8 +41,8 @@ SMALL = dataclasses.replace(
 
 @pytest.fixture(scope="module")
 def pieces(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    """The truth and two trained pieces; the other members say what these say, with their own mistakes."""
-    place = Place(tmp_path_factory.mktemp("study"), SMALL, say=lambda line: None)
+    """The truth and two trained pieces; the other members say what these log, with their own mistakes."""
+    place = Place(tmp_path_factory.mktemp("study"), SMALL, log=lambda line: None)
     for name in ("truth", "climatology", "baseline"):
         run_piece(name, place)
     random = np.random.default_rng(0)
@@ -224,9 +224,9 @@ def test_a_forecast_that_knows_only_how_wet_a_window_is_does_not_know_where(piec
         "windows": skill(task, wet_windows, "test", 2.5),
         "focus": skill(task, recalled("focus", pieces), "test", 2.5),
     }
-    assert found["windows"].figures()["knows_where"] == pytest.approx(0.0, abs=1e-6)
+    assert found["windows"].metrics()["knows_where"] == pytest.approx(0.0, abs=1e-6)
     # right in three quarters of all pixels: 0.825 against 0.175, less what is wrong on both sides
-    assert found["focus"].figures()["knows_where"] == pytest.approx(0.5 * 0.65, abs=0.02)
+    assert found["focus"].metrics()["knows_where"] == pytest.approx(0.5 * 0.65, abs=0.02)
     gap = entropy_below(found["focus"], found["windows"])
     assert gap.low <= gap.value <= gap.high
     mirrored = entropy_below(found["windows"], found["focus"])
@@ -238,10 +238,10 @@ def test_precision_of_recorded_forecasts_is_that_of_all_their_pixels_and_its_gap
     good, poor = (skill(task, recalled(name, pieces), "test", 2.5) for name in ("focus", "baseline"))
     chance, wet = levels("focus", "test", pieces)[fallen.valid], fallen.raining[fallen.valid]
     expected = average_precision_score(wet, chance)
-    assert good.figures()["average_precision"] == pytest.approx(expected, rel=1e-6)
+    assert good.metrics()["average_precision"] == pytest.approx(expected, rel=1e-6)
     gap = precision_above(good, poor)
     assert (
-        gap.value == pytest.approx(expected - poor.figures()["average_precision"]) and gap.low <= gap.value <= gap.high
+        gap.value == pytest.approx(expected - poor.metrics()["average_precision"]) and gap.low <= gap.value <= gap.high
     )
     assert precision_above(good, good) == (0.0, 0.0, 0.0)
 
@@ -250,7 +250,7 @@ def test_the_tables_put_the_papers_numbers_beside_and_mark_choices_on_the_test_w
     pieces: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(SCALES, "quick", SMALL)
-    one = table1("quick", pieces.out, pieces.say)
+    one = table1("quick", pieces.out, pieces.log)
     titles = [row[0] for row in one.rows]
     by_title = {row[0]: row for row in one.rows}
     assert by_title["baseline, bce"][1] == "0.213, 0.241, 0.184"
@@ -261,7 +261,7 @@ def test_the_tables_put_the_papers_numbers_beside_and_mark_choices_on_the_test_w
     votes = [name for name in one.details if name.startswith("majority")]
     # independent mistakes in a quarter of the pixels: several voters are right more often than one
     assert all(one.details[name]["above_best_single"][1] > 0 for name in votes if "all models" in name)
-    two = table2("quick", pieces.out, pieces.say)
+    two = table2("quick", pieces.out, pieces.log)
     assert {row[0]: row[1] for row in two.rows}["Swin-UNETR, bce"] == "0.281, 0.283, 0.280"
     json.dumps(two.record())
 
@@ -277,14 +277,14 @@ def test_a_table_reads_the_forecasts_of_a_split_once_and_those_of_other_splits_n
 
     monkeypatch.setitem(SCALES, "quick", SMALL)
     monkeypatch.setattr(nowcast_assembly, "levels", counted)
-    table2("quick", pieces.out, pieces.say)
+    table2("quick", pieces.out, pieces.log)
     assert sorted(read) == sorted((name, split) for name in QUICK for split in ("validation", "heldout"))
 
 
 def test_the_figure_shows_a_window_of_the_papers_region(pieces: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SCALES, "quick", SMALL)
-    found = fig1("quick", pieces.out, pieces.say)
-    assert all(len(content) > 1000 for content in found.figures.values())
+    found = fig1("quick", pieces.out, pieces.log)
+    assert all(len(content) > 1000 for content in found.metrics.values())
     assert len(found.columns) == 9 and found.rows[0][0] == "majority"
 
 

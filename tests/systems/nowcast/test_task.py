@@ -167,8 +167,8 @@ def test_training_on_all_learns_from_validation_and_says_so() -> None:
     everything = task.data("train").take(torch.tensor([11, 0, 8]))
     assert torch.equal(everything.rate[0], task.data("validation").take(torch.tensor([3])).rate[0])
     assert torch.equal(everything.rate[1], task._split("train").take(torch.tensor([0])).rate[0])
-    figures = evaluate(task, predictor(task, fresh_modules(task, 0)))
-    assert figures["trained_on_validation"] == 1.0
+    metrics = evaluate(task, predictor(task, fresh_modules(task, 0)))
+    assert metrics["trained_on_validation"] == 1.0
     assert "trained_on_validation" not in evaluate(plain, predictor(plain, fresh_modules(plain, 0)))
 
 
@@ -191,7 +191,7 @@ def test_harm_is_the_mean_over_each_samples_valid_pixels() -> None:
     batch = task.data("test").take(torch.arange(4))
     blind = batch._replace(valid=batch.valid * torch.tensor([1.0, 0.0, 1.0, 1.0]).view(-1, 1, 1, 1))
     nets = NetworkSet(modules, training=False)
-    harm = task.harm(nets, blind, None)  # type: ignore[arg-type]
+    harm = task.attack_loss(nets, blind, None)  # type: ignore[arg-type]
     chance: Tensor = task.predict(nets, task.inputs(batch), None)[0].detach().double()  # type: ignore[arg-type]
     seen, truth = batch.valid[0] > 0, batch.rate[0] >= 0.2
     expected = -torch.where(truth, chance.log(), (1 - chance).log())[seen].mean()
@@ -206,9 +206,9 @@ def test_a_folder_in_the_competitions_layout_trains_and_is_judged_by_validation(
     assert len(task.data("train")) == len(task._split("train")) + len(task._split("validation"))
     engine = Plain(task, training(1), 0)
     engine.advance(1)
-    figures = evaluate(task, predictor(task, engine.state.modules_of(0)))
-    assert figures["judged_on_validation"] == figures["trained_on_validation"] == 1.0
-    assert figures["pixels"] > 0
+    metrics = evaluate(task, predictor(task, engine.state.modules_of(0)))
+    assert metrics["judged_on_validation"] == metrics["trained_on_validation"] == 1.0
+    assert metrics["pixels"] > 0
     with pytest.raises(UserError, match="leave size out"):
         Nowcast(Settings(data=str(tmp_path / "w4c"), size=48)).data("train")
 
@@ -228,9 +228,9 @@ def test_an_hours_iou_pools_its_four_lead_times() -> None:
 
 @pytest.mark.parametrize("model", ["focus", "drift"])
 def test_a_run_on_generated_weather_packs_and_predicts_the_same_without_torch(tmp_path: Path, model: str) -> None:
-    job = Job("nowcast", (*WORDS, f"model={model}"), Training(steps=2, batch=4, choose_every=1))
-    (figures,) = job.run(tmp_path / "run")
-    assert 0 <= figures["iou"] <= 1 and figures["chosen_step"] in (1, 2)
+    job = Job("nowcast", (*WORDS, f"model={model}"), Training(steps=2, batch=4, validate_every=1))
+    (metrics,) = job.run(tmp_path / "run")
+    assert 0 <= metrics["iou"] <= 1 and metrics["chosen_step"] in (1, 2)
     run = load(tmp_path / "run")
     pack_run(run, tmp_path / "rain.pack")
     batch = run.task.data("test").take(torch.arange(3))

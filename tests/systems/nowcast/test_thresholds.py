@@ -37,21 +37,21 @@ def test_the_sweep_says_what_counting_anew_at_each_threshold_says() -> None:
     tried = sweep(scored(parts))
     assert [threshold for threshold, _ in tried] == pytest.approx([k / 100 for k in range(20, 71)])
     for threshold, iou in tried[::10]:
-        assert iou == pytest.approx(scored(parts, threshold).figures()["iou"])
+        assert iou == pytest.approx(scored(parts, threshold).metrics()["iou"])
 
 
 def test_the_chosen_threshold_is_the_best_of_the_sweep_and_holds_where_it_was_chosen() -> None:
     parts = forecasts()
     choice = choose(scored(parts))
     assert choice.iou == max(iou for _, iou in sweep(scored(parts)))
-    assert scored(parts, choice.thresholds).figures()["iou"] == pytest.approx(choice.iou)
+    assert scored(parts, choice.thresholds).metrics()["iou"] == pytest.approx(choice.iou)
 
 
 def test_a_threshold_for_each_lead_time_is_never_worse_where_chosen_and_falls_as_skill_falls() -> None:
     parts = forecasts(samples=60, size=12)
     one, each = choose(scored(parts)), choose(scored(parts), per_lead=True)
     assert each.iou > one.iou
-    assert scored(parts, each.thresholds).figures()["iou"] == pytest.approx(each.iou)
+    assert scored(parts, each.thresholds).metrics()["iou"] == pytest.approx(each.iou)
     assert each.thresholds[0] > each.thresholds[-1]
 
 
@@ -119,7 +119,7 @@ def test_a_paired_difference_is_surer_than_two_intervals() -> None:
     parts = forecasts(samples=60)
     first, second = scored(parts, 0.4), scored(parts, 0.6)
     found = difference(first, second)
-    assert found.value == pytest.approx(first.figures()["iou"] - second.figures()["iou"])
+    assert found.value == pytest.approx(first.metrics()["iou"] - second.metrics()["iou"])
     apart = interval(first)
     assert found.high - found.low < apart.high - apart.low
     same = difference(first, first)

@@ -75,7 +75,7 @@ def tiny(name: str = "tiny", **changes: object) -> Piece:
 
 @pytest.fixture
 def place(few: str, tmp_path: Path) -> Place:
-    return Place(tmp_path, few, limit=30, say=quiet)
+    return Place(tmp_path, few, limit=30, log=quiet)
 
 
 def test_every_density_with_every_seed_is_trained_and_counted(place: Place) -> None:
@@ -277,7 +277,7 @@ def test_the_capacity_tables_and_curves_share_their_pieces(
     whole(vision_capacity.table3("quick", tmp_path, quiet))
     curves = vision_capacity.curves("quick", tmp_path, quiet)
     whole(curves)
-    assert curves.figures["vision-fig2-3.png"].startswith(b"\x89PNG")
+    assert curves.metrics["vision-fig2-3.png"].startswith(b"\x89PNG")
     assert {path.stat().st_mtime_ns for path in tmp_path.glob("pieces/*pgd*/*/metrics.json")} == trained
 
 

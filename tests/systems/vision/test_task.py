@@ -49,9 +49,9 @@ def test_a_short_training_learns_digits(digits: Vision) -> None:
     engine.advance(150)
     nets = NetworkSet(engine.modules, training=False)
     with torch.no_grad():
-        figures = answered(digits, lambda batch: digits.predict(nets, digits.inputs(batch), NOISE))
-    assert figures["accuracy"] > 0.75
-    assert figures["loss"] < 0.8
+        metrics = answered(digits, lambda batch: digits.predict(nets, digits.inputs(batch), NOISE))
+    assert metrics["accuracy"] > 0.75
+    assert metrics["loss"] < 0.8
 
 
 def test_evaluation_counts_every_image_once_and_matches_a_count_by_hand(digits: Vision) -> None:
@@ -71,12 +71,12 @@ def test_predictions_are_log_probabilities_whose_loss_is_the_objective(digits: V
     torch.testing.assert_close(prediction.exp().sum(1), torch.ones(32))
     loss = digits.objectives()[0].loss(nets, batch, NOISE)
     torch.testing.assert_close(functional.nll_loss(prediction, batch.label), loss)
-    torch.testing.assert_close(digits.harm(nets, batch, NOISE).mean(), loss)
+    torch.testing.assert_close(digits.attack_loss(nets, batch, NOISE).mean(), loss)
 
 
 def test_replacing_the_surface_changes_the_pixels_alone(digits: Vision) -> None:
     batch = digits.data("train").take(torch.arange(4))
-    other = digits.replace(batch, digits.surface(batch) * 0.5)
+    other = digits.replace(batch, digits.perturbable(batch) * 0.5)
     assert other.pixels.equal(batch.pixels * 0.5)
     assert other.label.equal(batch.label)
 
@@ -101,7 +101,7 @@ def test_losses_and_harm_run_under_vmap_and_equal_single_replicas(name: str) -> 
 
     def losses(state):
         nets = NetworkSet({"net": modules[0]}, {"net": state})
-        return task.objectives()[0].loss(nets, batch, NOISE), task.harm(nets, batch, NOISE)
+        return task.objectives()[0].loss(nets, batch, NOISE), task.attack_loss(nets, batch, NOISE)
 
     together = vmap(losses)(stacked)
     for row, module in enumerate(modules):

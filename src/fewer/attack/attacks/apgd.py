@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fewer.attack import attack_loss as aims
-from fewer.attack.attack_loss import Aim
+from fewer.attack import attack_loss as attack_losses
+from fewer.attack.attack_loss import AttackLoss
 from fewer.attack.attacks.targets import count_targets, ratio, targets_of
 from fewer.attack.ball import Ball, Bounds, Budget, checked_budget, checked_norm, lengths
 from fewer.attack.iteration import Attack, State, answered, begin, climb, column, pick
@@ -23,7 +23,7 @@ __all__ = ["apgd", "apgd_targeted", "checkpoints"]
 
 MOMENTUM = 0.75
 RHO = 0.75  # share of rising steps below which the step is too long
-Search = Callable[[State], Aim]
+Search = Callable[[State], AttackLoss]
 
 
 def checkpoints(steps: int) -> list[int]:
@@ -43,11 +43,11 @@ def apgd(
     steps: int = 100,
     restarts: int = 1,
     norm: float = math.inf,
-    aim: Aim | None = None,
+    attack_loss: AttackLoss | None = None,
 ) -> Attack:
-    """APGD; without an aim it increases the cross-entropy (APGD-CE), or the harm of a task without classes."""
+    """APGD; by default it increases the cross-entropy (APGD-CE), or the attack loss of a task without classes."""
     attackable = _checked(task, budget, steps=steps, restarts=restarts, norm=norm)
-    goal, bounds = aim or aims.natural(task), Bounds(attackable)
+    goal, bounds = attack_loss or attack_losses.natural(task), Bounds(attackable)
 
     def rounds(nets: NetworkSet, state: State) -> Generator[State, State, State]:
         for restart in range(restarts):
@@ -62,14 +62,14 @@ def apgd_targeted(
 ) -> Attack:
     """APGD on the targeted difference-of-logits ratio, towards each of the likeliest wrong classes in turn."""
     attackable = _checked(task, budget, steps=steps, restarts=targets, norm=norm)
-    both, bounds = aims.logits_and_labels(task, "targeted APGD"), Bounds(attackable)
+    both, bounds = attack_losses.logits_and_labels(task, "targeted APGD"), Bounds(attackable)
 
     def rounds(nets: NetworkSet, state: State) -> Generator[State, State, State]:
         logits, labels = both(nets, state.batch, state.noise)
         state = state.noted(state.fooled, targets=targets_of(logits, labels, targets))
         for index in range(count_targets(logits, targets)):
 
-            def goal(now: State, index: int = index) -> Aim:
+            def goal(now: State, index: int = index) -> AttackLoss:
                 return ratio(both, now.memory["targets"][:, index])
 
             state = yield from _search(nets, state, goal, steps, f"attack/apgd-t/{index}", attackable)
@@ -98,11 +98,11 @@ def _search(
 ) -> Generator[State, State, State]:
     """Algorithm 1 of the paper, from one random start; `best` is x_max, `value` f(x), `step` eta."""
     x = _edge(state.ball, state, name)
-    slope, value, fooled = climb(goal(state), nets, task, state, x)
+    gradient, value, fooled = climb(goal(state), nets, task, state, x)
     state = state.noted(
         fooled,
         answered(state, fooled, x, value),
-        x=x, before=x, slope=slope, value=value, best=x, best_slope=slope, best_value=value,
+        x=x, before=x, gradient=gradient, value=value, best=x, best_slope=gradient, best_value=value,
         step=torch.full_like(value, 2.0) * state.ball.budget,
         rises=torch.zeros_like(value), mark_value=value, halved=torch.ones_like(fooled), top=top(state, value),
     )  # fmt: skip
@@ -111,10 +111,10 @@ def _search(
     for count in range(1, steps + 1):
         memory, ball = state.memory, state.ball
         x, share = memory["x"], MOMENTUM if count > 1 else 1.0
-        z = ball.project(x + column(memory["step"], x) * ball.steepest(memory["slope"]))
+        z = ball.project(x + column(memory["step"], x) * ball.steepest(memory["gradient"]))
         moved = ball.project(x + share * (z - x) + (1 - share) * (x - memory["before"]))
-        slope, value, fooled = climb(goal(state), nets, task, state, moved)
-        state = _improved(state, moved, slope, value, fooled)
+        gradient, value, fooled = climb(goal(state), nets, task, state, moved)
+        state = _improved(state, moved, gradient, value, fooled)
         if count in marks[1:]:
             state = _reconsidered(state, count - marks[marks.index(count) - 1])
         state = yield state
@@ -126,7 +126,7 @@ def top(state: State, value: Tensor) -> Tensor:
     return torch.maximum(state.memory["top"], value) if "top" in state.memory else value
 
 
-def _improved(state: State, x: Tensor, slope: Tensor, value: Tensor, fooled: Tensor) -> State:
+def _improved(state: State, x: Tensor, gradient: Tensor, value: Tensor, fooled: Tensor) -> State:
     """After a step: x_max, f_max and the number of rising steps."""
     memory = state.memory
     better = value > memory["best_value"]
@@ -135,11 +135,11 @@ def _improved(state: State, x: Tensor, slope: Tensor, value: Tensor, fooled: Ten
         answered(state, fooled, x, value),
         x=x,
         before=memory["x"],
-        slope=slope,
+        gradient=gradient,
         value=value,
         rises=memory["rises"] + (value > memory["value"]),
         best=pick(better, x, memory["best"]),
-        best_slope=pick(better, slope, memory["best_slope"]),
+        best_slope=pick(better, gradient, memory["best_slope"]),
         best_value=torch.where(better, value, memory["best_value"]),
         top=top(state, value),
     )
@@ -155,7 +155,7 @@ def _reconsidered(state: State, span: int) -> State:
         state.fooled,
         step=torch.where(halve, memory["step"] / 2, memory["step"]),
         x=pick(halve, memory["best"], memory["x"]),
-        slope=pick(halve, memory["best_slope"], memory["slope"]),
+        gradient=pick(halve, memory["best_slope"], memory["gradient"]),
         value=torch.where(halve, memory["best_value"], memory["value"]),
         rises=torch.zeros_like(memory["rises"]),
         mark_value=memory["best_value"],

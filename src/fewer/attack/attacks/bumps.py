@@ -59,23 +59,23 @@ def _placed(pattern: Tensor, top: Tensor, left: Tensor, size: tuple[int, int]) -
 
 
 def first_bumps(state: State, name: str) -> Tensor:
-    """A grid of bumps with random signs, shaped like the surface; its energy is the whole budget's."""
-    batch, channels, height, width = as_image(state.surface).shape
+    """A grid of bumps with random signs, shaped like the perturbable; its energy is the whole budget's."""
+    batch, channels, height, width = as_image(state.perturbable).shape
     tall, wide = max(height // _TILES, 1), max(width // _TILES, 1)
     down, across = min(_TILES, height), min(_TILES, width)
     drawn = state.noise.uniform(name, (batch, channels, down, across))
-    signs = torch.where(drawn < 0.5, -1.0, 1.0).to(state.surface.dtype)
+    signs = torch.where(drawn < 0.5, -1.0, 1.0).to(state.perturbable.dtype)
     pattern = bump(tall, wide).to(signs)
     grid = torch.einsum("bcij,hw->bcihjw", signs, pattern).reshape(batch, channels, down * tall, across * wide)
     over_rows, over_columns = height - down * tall, width - across * wide
     padding = (over_columns // 2, over_columns - over_columns // 2, over_rows // 2, over_rows - over_rows // 2)
-    offset = torch.nn.functional.pad(grid, padding).reshape(state.surface.shape)
+    offset = torch.nn.functional.pad(grid, padding).reshape(state.perturbable.shape)
     return offset * (state.ball.budget / lengths(offset).clamp(min=_TINY))
 
 
 def moved_bump(state: State, name: str, side: int) -> Tensor:
     """The best perturbation with one window cleared and its energy put into a bump elsewhere (Algorithm 3)."""
-    image = as_image(state.surface)
+    image = as_image(state.perturbable)
     nu = image - as_image(state.ball.centre)
     batch, channels, height, width = nu.shape
     tall, wide = min(side, height), min(side, width)
@@ -98,7 +98,7 @@ def moved_bump(state: State, name: str, side: int) -> Tensor:
     available = (energy(nu * (window | cleared)) + unused / channels).sqrt()
     new = shape * (available / energy(shape).sqrt().clamp(min=_TINY))
     kept = nu * ~(window | cleared)
-    return state.ball.centre + (kept + new).reshape(state.surface.shape)
+    return state.ball.centre + (kept + new).reshape(state.perturbable.shape)
 
 
 def odd_side(share: float, height: int, width: int) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fewer.attack import attack_loss as aims
+from fewer.attack import attack_loss as attack_losses
 from fewer.attack.attacks.targets import count_targets, lead, targets_of
 from fewer.attack.ball import Ball, Bounds, Budget, checked_budget, checked_norm, lengths
 from fewer.attack.iteration import Attack, State, begin, climb, column, pick
@@ -61,13 +61,13 @@ def fab_targeted(
     if steps < 1 or targets < 1:
         raise UserError(f"FAB with {steps} steps and {targets} targets", "at least 1 of each")
     attackable = ability(task, Attackable, "FAB")
-    both, bounds = aims.logits_and_labels(task, "FAB"), Bounds(attackable)
-    margin = aims.margin(task)
+    both, bounds = attack_losses.logits_and_labels(task, "FAB"), Bounds(attackable)
+    margin = attack_losses.margin(task)
 
     def rounds(nets: NetworkSet, state: State) -> Generator[State, State, State]:
         logits, labels = both(nets, state.batch, state.noise)
         far = torch.full_like(logits[:, 0], torch.inf)
-        already = aims.wrong(logits, labels)
+        already = attack_losses.wrong(logits, labels)
         state = state.noted(already, targets=targets_of(logits, labels, targets), nearest=far, found=state.ball.centre)
         for index in range(count_targets(logits, targets)):
             state = state.noted(state.fooled, x=state.ball.centre)
@@ -101,7 +101,7 @@ def fab_targeted(
         back = (1 - BACKWARD) * ball.centre + BACKWARD * x
         return state.noted(
             fooled,
-            pick(fooled & ~state.fooled, x, state.surface),
+            pick(fooled & ~state.fooled, x, state.perturbable),
             nearest=torch.where(nearer, distance, memory["nearest"]),
             found=pick(nearer, x, memory["found"]),
             x=pick(out, back, x),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from fewer.attack.attack_loss import Aim
+from fewer.attack.attack_loss import AttackLoss
 from fewer.attack.attacks.pgd import pgd
 from fewer.attack.ball import Budget, checked_budget
 from fewer.attack.iteration import Attack
@@ -14,9 +14,9 @@ from fewer.core.task import Task
 __all__ = ["fast", "fgsm"]
 
 
-def fgsm(task: Task[Any], budget: Budget, *, norm: float = math.inf, aim: Aim | None = None) -> Attack:
-    """x' = clip(x + budget * sign(slope)): one step of PGD that reaches the edge (Goodfellow et al. 2015)."""
-    return pgd(task, budget, steps=1, step=budget, norm=norm, start="centre", aim=aim)
+def fgsm(task: Task[Any], budget: Budget, *, norm: float = math.inf, attack_loss: AttackLoss | None = None) -> Attack:
+    """x' = clip(x + budget * sign(gradient)): one step of PGD that reaches the edge (Goodfellow et al. 2015)."""
+    return pgd(task, budget, steps=1, step=budget, norm=norm, start="centre", attack_loss=attack_loss)
 
 
 def fast(task: Task[Any], budget: Budget, *, norm: float = math.inf, step: Budget | None = None) -> Attack:

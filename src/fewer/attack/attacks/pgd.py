@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fewer.attack import attack_loss as aims
-from fewer.attack.attack_loss import Aim
+from fewer.attack import attack_loss as attack_losses
+from fewer.attack.attack_loss import AttackLoss
 from fewer.attack.attacks.starts import STARTS
 from fewer.attack.ball import Ball, Bounds, Budget, checked_budget, checked_norm
 from fewer.attack.iteration import Attack, State, begin, climb
@@ -20,11 +20,11 @@ from fewer.core.engines.nets import NetworkSet
 from fewer.core.errors import UserError
 from fewer.core.task import Task
 
-__all__ = ["Climb", "ascent", "default_step", "pgd"]
+__all__ = ["PGDSettings", "ascent", "default_step", "pgd"]
 
 
 @dataclass(frozen=True)
-class Climb:
+class PGDSettings:
     """How far, how often and from where (a name in `STARTS`); with `last`, steps fall evenly from `step` to it."""
 
     budget: Budget
@@ -72,43 +72,43 @@ def pgd(
     norm: float = math.inf,
     start: str = "uniform",
     last: Budget | None = None,
-    aim: Aim | None = None,
+    attack_loss: AttackLoss | None = None,
 ) -> Attack:
-    """x <- project(x + step * steepest(slope)), `steps` times; of several restarts the worst per sample.
+    """x <- project(x + step * steepest(gradient)), `steps` times; of several restarts the worst per sample.
 
     `start` is a name in `starts.STARTS`: `uniform` is anywhere in the ball, `centre` the clean input.
     With `last`, steps fall evenly from `step` to it: a few long and then short ones find what many equal ones miss.
-    Without an aim, the task's own harm is increased.
+    Without an attack loss, the task's own attack loss is increased.
     """
     attackable = ability(task, Attackable, "PGD")
     stride = default_step(checked_budget(budget), steps) if step is None else step
-    path = Climb(budget, steps, stride, restarts, norm, start, last)
-    return ascent(attackable, Bounds(attackable), path, aim or aims.harm(task))
+    path = PGDSettings(budget, steps, stride, restarts, norm, start, last)
+    return ascent(attackable, Bounds(attackable), path, attack_loss or attack_losses.own(task))
 
 
-def ascent(task: Attackable, bounds: Bounds, path: Climb, aim: Aim) -> Attack:
+def ascent(task: Attackable, bounds: Bounds, path: PGDSettings, attack_loss: AttackLoss) -> Attack:
     """PGD from its parts, all checked before: what a training step calls with its own budget."""
 
     def rounds(nets: NetworkSet, state: State) -> Generator[State, State, State]:
-        lengths = path.lengths(state.surface.dtype)
+        lengths = path.lengths(state.perturbable.dtype)
         for restart in range(path.restarts):
             begun = STARTS[path.start](state.ball, state.noise, f"attack/start/{restart}")
             state = state.noted(state.fooled, x=begun)
             for step in lengths:
                 x, ball = state.memory["x"], state.ball
-                slope, _, fooled = climb(aim, nets, task, state, x)
-                state = yield state.noted(fooled, x=ball.project(x + step * ball.steepest(slope)))
+                gradient, _, fooled = climb(attack_loss, nets, task, state, x)
+                state = yield state.noted(fooled, x=ball.project(x + step * ball.steepest(gradient)))
             x = state.memory["x"]
             state = state.noted(state.fooled, x) if path.restarts == 1 else kept(nets, state, x)
         return state
 
     def kept(nets: NetworkSet, state: State, x: Tensor) -> State:
         """The worse of the restarts so far and this one."""
-        value, fooled = aim(nets, task.replace(state.batch, x), state.noise)
+        value, fooled = attack_loss(nets, task.replace(state.batch, x), state.noise)
         if "worst" not in state.memory:
             return state.noted(fooled, x, worst=value)
         worse = value > state.memory["worst"]
-        surface = torch.where(worse.reshape(-1, *[1] * (x.ndim - 1)), x, state.surface)
-        return state.noted(fooled, surface, worst=torch.where(worse, value, state.memory["worst"]))
+        perturbable = torch.where(worse.reshape(-1, *[1] * (x.ndim - 1)), x, state.perturbable)
+        return state.noted(fooled, perturbable, worst=torch.where(worse, value, state.memory["worst"]))
 
     return Attack(task, begin(task, lambda x: Ball.around(x, bounds, path.budget, path.norm)), rounds)

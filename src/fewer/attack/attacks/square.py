@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fewer.attack import attack_loss as aims
+from fewer.attack import attack_loss as attack_losses
 from fewer.attack.attacks.bumps import as_image, first_bumps, moved_bump, odd_side
 from fewer.attack.attacks.starts import stripes
 from fewer.attack.ball import Ball, Bounds, Budget, checked_budget, checked_norm
@@ -35,13 +35,13 @@ def share_at(query: int, queries: int) -> float:
 
 
 def square(task: Task[Any], budget: Budget, *, queries: int = 5000, norm: float = math.inf) -> Attack:
-    """Square. Images are (batch, channels, height, width); any other surface is a row, its squares intervals."""
+    """Square. Images are (batch, channels, height, width); any other perturbable is a row, its squares intervals."""
     checked_budget(budget), checked_norm(norm)
     if queries < 1:
         raise UserError(f"Square with {queries} queries", "at least 1")
     attackable, bounds = ability(task, Attackable, "Square"), Bounds(ability(task, Attackable, "Square"))
-    # without classes there is no margin: the search then increases the task's harm
-    goal = aims.margin(task) if isinstance(task, Classifier) else aims.harm(task)
+    # without classes there is no margin: the search then increases the task's attack loss
+    goal = attack_losses.margin(task) if isinstance(task, Classifier) else attack_losses.own(task)
 
     def rounds(nets: NetworkSet, state: State) -> Generator[State, State, State]:
         begun = "attack/square/first"
@@ -50,9 +50,9 @@ def square(task: Task[Any], budget: Budget, *, queries: int = 5000, norm: float 
         state = yield looked(nets, state, state.ball.project(first))
         for query in range(1, queries):
             share, name = share_at(query, queries), f"attack/square/{query}"
-            _, _, height, width = as_image(state.surface).shape
+            _, _, height, width = as_image(state.perturbable).shape
             if norm == math.inf:
-                candidate = state.surface + _square(state, name, share)
+                candidate = state.perturbable + _square(state, name, share)
             else:
                 candidate = moved_bump(state, name, odd_side(share, height, width))
             state = yield looked(nets, state, state.ball.project(candidate))
@@ -69,14 +69,14 @@ def square(task: Task[Any], budget: Budget, *, queries: int = 5000, norm: float 
 
 def _square(state: State, name: str, share: float) -> Tensor:
     """Plus or minus two budgets per channel inside one square per sample, zero outside."""
-    batch, channels, height, width = as_image(state.surface).shape
+    batch, channels, height, width = as_image(state.perturbable).shape
     side = round(math.sqrt(share * height * width)) if height > 1 else round(share * width)
     tall, wide = (min(max(side, 1), size) for size in (height, width))
-    drawn = state.noise.uniform(name, (batch, channels + 2)).to(state.surface.dtype)
+    drawn = state.noise.uniform(name, (batch, channels + 2)).to(state.perturbable.dtype)
     rows = torch.arange(height, device=drawn.device)[None, :, None]
     columns = torch.arange(width, device=drawn.device)[None, None, :]
     top = (drawn[:, 0] * (height - tall + 1)).floor()[:, None, None]
     left = (drawn[:, 1] * (width - wide + 1)).floor()[:, None, None]
     inside = (rows >= top) & (rows < top + tall) & (columns >= left) & (columns < left + wide)
-    signs = torch.where(drawn[:, 2:, None, None] < 0.5, -2.0, 2.0).to(state.surface.dtype)
-    return (signs * inside[:, None] * state.ball.budget).reshape(state.surface.shape)
+    signs = torch.where(drawn[:, 2:, None, None] < 0.5, -2.0, 2.0).to(state.perturbable.dtype)
+    return (signs * inside[:, None] * state.ball.budget).reshape(state.perturbable.shape)

@@ -1,8 +1,8 @@
-"""Where an ascent begins: at the clean input, anywhere in the ball, or where its slope says nothing.
+"""Where an ascent begins: at the clean input, anywhere in the ball, or where its gradient says nothing.
 
 A network hardened from even starts alone may answer with flat ground: a patch of small random changes cancels out, the
-slope is zero, and PGD stays where it began, while a patch that is bright all over would have fooled it (which is what
-Square finds). `corners`, `blocks` and `stripes` begin with the whole budget, in ever larger patches.
+gradient is zero, and PGD stays where it began, while a patch that is bright all over would have fooled it (which is
+what Square finds). `corners`, `blocks` and `stripes` begin with the whole budget, in ever larger patches.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fewer.attack.attack_loss import Aim, wrong
+from fewer.attack.attack_loss import AttackLoss, wrong
 from fewer.core.task import Nets, Noise
 
 __all__ = ["count_targets", "lead", "ratio", "targets_of"]
@@ -33,23 +33,23 @@ def _pair(logits: Tensor, labels: Tensor, target: Tensor) -> Tensor:
     return (logits.gather(1, target[:, None]) - logits.gather(1, labels[:, None]))[:, 0]
 
 
-def lead(both: Scores, target: Tensor) -> Aim:
+def lead(both: Scores, target: Tensor) -> AttackLoss:
     """The target's lead over the label."""
 
-    def aim(nets: Nets, batch: Any, noise: Noise) -> tuple[Tensor, Tensor]:
+    def attack_loss(nets: Nets, batch: Any, noise: Noise) -> tuple[Tensor, Tensor]:
         logits, labels = both(nets, batch, noise)
         return _pair(logits, labels, target), wrong(logits, labels)
 
-    return aim
+    return attack_loss
 
 
-def ratio(both: Scores, target: Tensor) -> Aim:
+def ratio(both: Scores, target: Tensor) -> AttackLoss:
     """Targeted difference-of-logits ratio: the lead over z_1 - (z_3 + z_4) / 2, blind to the scale of the logits.
 
     With fewer than four classes there is no such spread, and the lead itself is taken.
     """
 
-    def aim(nets: Nets, batch: Any, noise: Noise) -> tuple[Tensor, Tensor]:
+    def attack_loss(nets: Nets, batch: Any, noise: Noise) -> tuple[Tensor, Tensor]:
         logits, labels = both(nets, batch, noise)
         gap, fooled = _pair(logits, labels, target), wrong(logits, labels)
         if logits.shape[1] < 4:
@@ -57,4 +57,4 @@ def ratio(both: Scores, target: Tensor) -> Aim:
         z = logits.topk(4, dim=1).values
         return gap / (z[:, 0] - (z[:, 2] + z[:, 3]) / 2 + 1e-12), fooled
 
-    return aim
+    return attack_loss

@@ -15,14 +15,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fewer.attack import attack_loss as aims
-from fewer.attack.attacks.pgd import Climb, ascent
+from fewer.attack import attack_loss as attack_losses
+from fewer.attack.attacks.pgd import PGDSettings, ascent
 from fewer.attack.ball import Bounds, Budget
 from fewer.attack.hardening.losses import mart, trades
 from fewer.attack.hardening.recipe import Hardening, parse_harden
-from fewer.attack.hardening.shared import is_mean_harm, shared_mix
 from fewer.attack.iteration import Attack
-from fewer.core.abilities import Attackable, ability, movable_surface
+from fewer.core.abilities import Attackable, ability, perturbable_input
 from fewer.core.engines.nets import frozen
 from fewer.core.errors import UserError
 from fewer.core.task import Nets, Noise, Objective, Task
@@ -35,13 +34,13 @@ Kind = TypeVar("Kind", bound=Task[Any])
 
 
 def harden(task: Kind, recipe: Hardening | str, *, total: int | None = None) -> Kind:
-    """The task with every objective's loss taken on batches attacked through the task's harm.
+    """The task with every objective's loss taken on batches attacked through the task's attack loss.
 
     `total` is the number of training steps, which a budget ramp needs. Attacked batches are made with the current
     weights in eval mode and carry no gradient.
     """
     settings = parse_harden(recipe) if isinstance(recipe, str) else recipe
-    movable_surface(ability(task, Attackable, "hardening"), task.data("train").take(torch.arange(1)))
+    perturbable_input(ability(task, Attackable, "hardening"), task.data("train").take(torch.arange(1)))
     if settings.ramp > 0 and not total:
         raise UserError(
             f"a budget ramp over {settings.ramp:g} of an unknown number of steps",
@@ -75,13 +74,6 @@ def ramped(settings: Hardening, total: int, noise: Noise) -> Budget:
 
 
 def _hardened(task: Task[Any], loss: Loss, settings: Hardening, total: int) -> Loss:
-    if settings.kind == "fgsm" and settings.mix < 1 and is_mean_harm(task, loss, total):
-        attackable = ability(task, Attackable, "hardening")
-
-        def budget(noise: Noise) -> Budget:
-            return settings.budget * ramped(settings, total, noise)
-
-        return shared_mix(attackable, loss, budget, settings.norm, settings.mix)
     craft = _craft(task, settings, total)
     if settings.kind == "free":
         attacked = _replayed(loss, craft)
@@ -124,18 +116,19 @@ def _craft(task: Task[Any], settings: Hardening, total: int) -> Craft:
     kind, attackable = settings.kind, ability(task, Attackable, "hardening")
     start = {"fgsm": "centre", "pgd": settings.start, "trades": "near", "mart": "near"}.get(kind, "uniform")
     steps = 1 if kind in ("fgsm", "fast") else settings.steps
-    path = Climb(settings.budget, steps, settings.stride, norm=settings.norm, start=start, last=settings.last)
-    bounds, harm = Bounds(attackable), aims.margin(task) if settings.aim == "margin" else aims.harm(task)
-    both = aims.logits_and_labels(task, kind) if kind in ("trades", "mart") else None
+    path = PGDSettings(settings.budget, steps, settings.stride, norm=settings.norm, start=start, last=settings.last)
+    bounds = Bounds(attackable)
+    usual = attack_losses.margin(task) if settings.attack_loss == "margin" else attack_losses.own(task)
+    both = attack_losses.logits_and_labels(task, kind) if kind in ("trades", "mart") else None
 
     def craft(nets: Nets, batch: Any, noise: Noise) -> Attack:
-        aim = harm
+        attack_loss = usual
         if kind == "trades" and both is not None:
             with torch.no_grad():
-                aim = aims.divergence(task, F.log_softmax(both(frozen(nets), batch, noise)[0], 1))
+                attack_loss = attack_losses.divergence(task, F.log_softmax(both(frozen(nets), batch, noise)[0], 1))
         share = ramped(settings, total, noise)
         last = None if path.last is None else path.last * share
         scaled = replace(path, budget=path.budget * share, step=path.step * share, last=last)
-        return ascent(attackable, bounds, scaled, aim)
+        return ascent(attackable, bounds, scaled, attack_loss)
 
     return craft

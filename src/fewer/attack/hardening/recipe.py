@@ -13,7 +13,7 @@ from fewer.core.errors import UserError
 
 __all__ = ["KINDS", "Hardening", "harden_text", "parse_harden"]
 
-AIMS = ("harm", "margin")
+ATTACK_LOSSES = ("own", "margin")
 KINDS = ("fast", "fgsm", "free", "mart", "pgd", "trades")
 _NEEDS_CLASSES = ("mart", "trades")
 
@@ -35,8 +35,8 @@ class Hardening:
         None, "length of pgd's last step, to which they fall evenly from the first; none: all are equal"
     )
     start: str = _setting("uniform", "where pgd starts: uniform, centre, near, corners, blocks, stripes or mixed")
-    aim: str = _setting(
-        "harm", "what pgd increases: the task's own harm, or margin (best wrong score less the label's)"
+    attack_loss: str = _setting(
+        "own", "what pgd increases: the task's own attack loss, or margin (best wrong score less the label's)"
     )
     mix: float = _setting(1.0, "share of the attacked loss; the rest is the clean loss (1: attacked only)")
     ramp: float = _setting(0.3, "share of the training during which the budget grows from 0")
@@ -53,8 +53,8 @@ class Hardening:
             raise UserError(f"hardening with {self.steps} steps", "at least 1")
         if self.start not in STARTS:
             raise UserError(f"hardening start {self.start!r}", f"one of {', '.join(STARTS)}")
-        if self.aim not in AIMS:
-            raise UserError(f"hardening aim {self.aim!r}", f"one of {', '.join(AIMS)}")
+        if self.attack_loss not in ATTACK_LOSSES:
+            raise UserError(f"hardening by attack loss {self.attack_loss!r}", f"one of {', '.join(ATTACK_LOSSES)}")
         for name, value in (("mix", self.mix), ("ramp", self.ramp)):
             if not 0 <= value <= 1:
                 raise UserError(f"hardening {name} {value}", "a share between 0 and 1")
@@ -83,7 +83,7 @@ _TEXT: dict[str, dict[str, type]] = {
     "fgsm": _OPTIONS,
     "fast": {**_OPTIONS, "step": float},
     "free": {**_OPTIONS, **_STEPS},
-    "pgd": {**_OPTIONS, **_STEPS, "last": float, "start": str, "aim": str},
+    "pgd": {**_OPTIONS, **_STEPS, "last": float, "start": str, "attack_loss": str},
     "trades": {**_OPTIONS, **_STEPS, "beta": float},
     "mart": {**_OPTIONS, **_STEPS, "beta": float},
     "paper": {},
@@ -93,6 +93,7 @@ _TEXT: dict[str, dict[str, type]] = {
 
 def parse_harden(text: str) -> Hardening:
     """The hardening of a text such as `pgd:0.3`, `trades:0.3,beta=1`, `fast:0.3,ramp=0.3,mix=0.5` or `paper:0.3`."""
+    text = text.replace("aim=harm", "attack_loss=own").replace("aim=", "attack_loss=")  # as version 0.1.0 wrote them
     name, budget, options = split_text(text, _TEXT, "pgd:0.3 or fast:0.3,ramp=0.5,mix=0.5")
     if name.startswith("paper"):
         return Hardening.paper("fgsm" if name == "paper-fgsm" else "pgd", budget)

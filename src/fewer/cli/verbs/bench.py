@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     import torch
 
-    from fewer.cli.show import say
+    from fewer.cli.show import show
 
     torch.set_num_threads(arguments.threads)
     if arguments.name and arguments.name not in benches():
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> None:
         if not arguments.json:
             print("\n".join(str(path) for path in written))
     if arguments.json:
-        say(
+        show(
             {
                 name: [line.as_dict() for line in lines if line.bench == name]
                 for name in dict.fromkeys(line.bench for line in lines)

@@ -17,14 +17,14 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """One line a check; exit code 2 if one fails. A check that does not apply is skipped, with the reason."""
     from fewer.cli.colour import painted
-    from fewer.cli.show import say
+    from fewer.cli.show import show
     from fewer.core.registry import make
     from fewer.custom.contract import check
 
     outcomes = check(make(arguments.task, arguments.set))
     failed = [outcome for outcome in outcomes if outcome.fault]
     if arguments.json:
-        say([{"check": o.name, "fault": o.fault, "skipped": o.skipped, "note": o.note} for o in outcomes], True)
+        show([{"check": o.name, "fault": o.fault, "skipped": o.skipped, "note": o.note} for o in outcomes], True)
     else:
         said: set[str] = set()
         for outcome in outcomes:

@@ -36,7 +36,7 @@ _VALUES: dict[str, tuple[str, ...] | str] = {
     "attack": ("fgsm:0.3", "pgd:0.3", "apgd:0.3", "apgd-t:0.3", "fab-t:0.3", "square:0.3", "suite:0.3"),
     "optimizer": ("adam", "adamw", "adabelief", "sgd"),
     "log": ("tensorboard",),
-    "on": ("local", "ray", "here"),
+    "on": ("processes", "ray", "inline"),
     "choose_on": ("train", "validation", "test"),
     "contest": ("core", "transfer", "stage1"),
     "dtype": ("float32", "uint8"),
@@ -73,12 +73,12 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the script."""
-    from fewer.cli.show import say
+    from fewer.cli.show import show
 
     if arguments.shell not in SHELLS:
         raise UserError(f"shell {arguments.shell!r}", f"one of {', '.join(SHELLS)}", nearest(arguments.shell, SHELLS))
     script = {"bash": bash, "zsh": zsh, "fish": fish}[arguments.shell](list(verbs()))
-    say({"shell": arguments.shell, "script": script} if arguments.json else script, arguments.json)
+    show({"shell": arguments.shell, "script": script} if arguments.json else script, arguments.json)
 
 
 def verbs() -> Iterator[Verb]:

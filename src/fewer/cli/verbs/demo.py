@@ -13,8 +13,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the report's path last."""
-    from fewer.cli.show import progress, say
+    from fewer.cli.show import progress, show
     from fewer.report.demo import demo
 
     path = demo(Path(arguments.out), lambda total, title: progress(total, title, arguments.json))
-    say({"report": str(path)}, arguments.json)
+    show({"report": str(path)}, arguments.json)

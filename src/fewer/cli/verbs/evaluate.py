@@ -1,4 +1,4 @@
-"""`fewer evaluate`: a run's figures on a split, clean or attacked."""
+"""`fewer evaluate`: a run's metrics on a split, clean or attacked."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Figures of each run."""
-    from fewer.cli.show import say
+    from fewer.cli.show import show
     from fewer.pruning.reach import count
     from fewer.run.job import load
 
     results = {}
     for path in arguments.run:
         run = load(path, arguments.set)
-        left = count(run.task, run.modules, run.mask).figures() if run.mask else {}
+        left = count(run.task, run.modules, run.mask).metrics() if run.mask else {}
         results[path] = {**figures_of(run, arguments), **left}
     one = next(iter(results.values()))
     if len(results) == 1:
-        say(one, arguments.json)
+        show(one, arguments.json)
     elif arguments.json:
-        say(results, True)
+        show(results, True)
     else:
         for path, found in results.items():
             print(f"{path}\n" + "\n".join(f"  {name} {value:.4g}" for name, value in found.items()))
 
 
 def figures_of(run, arguments: argparse.Namespace) -> dict[str, float]:  # type: ignore[no-untyped-def]
-    """Clean figures, or under attack."""
+    """Clean metrics, or under attack."""
     from fewer.core.engines.evaluate import evaluate, predictor
 
     modules = {name: module.to(arguments.device) for name, module in run.modules.items()}

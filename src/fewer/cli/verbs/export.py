@@ -18,7 +18,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write it."""
-    from fewer.cli.show import say
+    from fewer.cli.show import show
 
     pack = opened(arguments)
     if arguments.to == "c":
@@ -31,4 +31,4 @@ def run(arguments: argparse.Namespace) -> None:
         export_onnx.export(pack, arguments.out)
     else:
         raise UserError(f"--to {arguments.to}", "c or onnx")
-    say({"written": arguments.out}, arguments.json)
+    show({"written": arguments.out}, arguments.json)

@@ -17,7 +17,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write it, say how small it is."""
-    from fewer.cli.show import say
+    from fewer.cli.show import show
     from fewer.packs.pack import Allowance, unpack
     from fewer.run.job import load
     from fewer.run.packing import pack_run
@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> None:
     trained = load(arguments.run, arguments.set)
     written = pack_run(trained, arguments.out, arguments.values)
     dense = sum(4 * tensor.size for tensor in unpack(arguments.out, allowance=Allowance.unlimited()).values())
-    say(
+    show(
         {"pack": arguments.out, "bytes": written, "dense_bytes": dense, "times_smaller": round(dense / written, 2)},
         arguments.json,
     )

@@ -19,15 +19,15 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the page, print its path."""
-    from fewer.cli.show import say
-    from fewer.core.files.atomic import write_whole
+    from fewer.cli.show import show
+    from fewer.core.files.atomic import write_atomically
     from fewer.report.runs import page_of
     from fewer.run.job import load
 
     runs = [load(part) for path in arguments.run for part in members(Path(path))]
     page = page_of(runs, arguments.title, arguments.attack, arguments.limit)
-    write_whole(Path(arguments.out), page.html().encode())
-    say({"report": str(Path(arguments.out).resolve())}, arguments.json)
+    write_atomically(Path(arguments.out), page.html().encode())
+    show({"report": str(Path(arguments.out).resolve())}, arguments.json)
 
 
 def members(path: Path) -> list[Path]:

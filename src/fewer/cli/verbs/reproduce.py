@@ -20,11 +20,11 @@ def run(arguments: argparse.Namespace) -> None:
     """The table, its notes, its files."""
     import sys
 
-    from fewer.cli.show import say
+    from fewer.cli.show import show
     from fewer.studies.study import reproduce, studies
 
     if arguments.list:
-        say({name: line for name, (_, line) in studies().items()}, arguments.json)
+        show({name: line for name, (_, line) in studies().items()}, arguments.json)
         return
     if not arguments.study:
         raise UserError("no study", "its name", "see `fewer reproduce --list`")
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> None:
         (lambda line: None) if quiet else lambda line: print(line, file=sys.stderr, flush=True),
     )  # fmt: skip
     if quiet:
-        say({"title": result.title, "columns": result.columns, "rows": result.rows, "remarks": result.remarks,
+        show({"title": result.title, "columns": result.columns, "rows": result.rows, "remarks": result.remarks,
              "notes": result.notes}, True)  # fmt: skip
         return
     cells = [[str(cell) for cell in row] for row in [result.columns, *result.rows]]

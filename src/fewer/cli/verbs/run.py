@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> None:
     """One line of numbers a sample, or JSON."""
     import numpy as np
 
-    from fewer.cli.show import say
+    from fewer.cli.show import show
     from fewer.packs.compiled import missing
     from fewer.packs.show import count
 
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> None:
         shapes = {name: {part.name: list(part.shape) for part in network.program.inputs}
                   for name, network in pack.networks.items()}  # fmt: skip
         kernels = {"kernels": missing()} if missing() else {}
-        say({**pack.settings, **count(pack).figures(), "inputs": shapes, **kernels}, arguments.json)
+        show({**pack.settings, **count(pack).metrics(), "inputs": shapes, **kernels}, arguments.json)
         return
     inputs = {name: _checked(value, pack.settings.get("task")) for name, value in _inputs(arguments).items()}
     answer = pack.predict(**inputs) if _named(arguments) else pack.predict(inputs["x"])
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> None:
         except OSError as error:
             raise refusal(error, Path(arguments.out)) from None
     elif arguments.json:
-        say(np.asarray(answer).tolist(), True)
+        show(np.asarray(answer).tolist(), True)
     else:
         np.savetxt(sys.stdout, np.asarray(answer).reshape(len(answer), math.prod(answer.shape[1:])), fmt="%.6g")
 

@@ -31,7 +31,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Say where it listens, then answer until stopped."""
-    from fewer.cli.show import say
+    from fewer.cli.show import show
 
     token = arguments.token or os.environ.get("FEWER_TOKEN") or None
     if arguments.workers < 1:
@@ -62,9 +62,9 @@ def run(arguments: argparse.Namespace) -> None:
     listening = bind(arguments.host, arguments.port)
     where = address(listening)
     if arguments.json:
-        say({"url": where, "models": [model.name for model in models]}, True)
+        show({"url": where, "models": [model.name for model in models]}, True)
     else:
-        say(f"{where}  {', '.join(model.name for model in models)}  (Ctrl-C stops)", False)
+        show(f"{where}  {', '.join(model.name for model in models)}  (Ctrl-C stops)", False)
     import sys
 
     sys.stdout.flush()

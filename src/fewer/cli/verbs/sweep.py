@@ -35,7 +35,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.epilog, parser.formatter_class = EXAMPLES, argparse.RawDescriptionHelpFormatter
     parser.add_argument("grid", metavar="GRID.toml", help="base, axes, points, excludes")
     parser.add_argument("--out", required=True, help="folder; the same command goes on where it was killed")
-    parser.add_argument("--on", default="local", help="local (processes), ray, or here (this process)")
+    parser.add_argument("--on", type=modern_word, default="processes", help="processes, ray, or inline (this process)")
     parser.add_argument("--address", help="of a Ray cluster; left out: Ray on this machine")
     parser.add_argument("--processes", type=int, default=0, help="local processes (default: one a core)")
     parser.add_argument("--retry-failed", action="store_true", help="try again what failed")
@@ -43,7 +43,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train, show, print the table; exit code 1 if a point failed."""
-    from fewer.cli.show import say
+    from fewer.cli.show import show
     from fewer.sweep.grid import read_grid
     from fewer.sweep.run import Sweep, Where
     from fewer.sweep.view import watching
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> None:
         rows = sweep.run(retry_failed=arguments.retry_failed, watch=watch)
     failed = [row for row in rows if row["status"] == "failed"]
     if arguments.json:
-        say({"out": arguments.out, "points": rows}, True)
+        show({"out": arguments.out, "points": rows}, True)
     else:
         print("\n".join(lines_of(rows)))
         print(f"{len(rows) - len(failed)} of {len(rows)} done; {arguments.out}/table.csv, table.json")
@@ -68,13 +68,13 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def lines_of(rows: list[dict[str, object]]) -> list[str]:
-    """The table in aligned columns: settings, then the first three figures."""
+    """The table in aligned columns: settings, then the first three metrics."""
     settings = list(dict.fromkeys(name for row in rows for name in row["settings"]))  # type: ignore[attr-defined]
-    figures = list(dict.fromkeys(name for row in rows for name in list(row.get("figures", {}))[:3]))  # type: ignore[call-overload]
-    cells = [["point", *settings, *figures, "status"]]
+    metrics = list(dict.fromkeys(name for row in rows for name in list(row.get("metrics", {}))[:3]))  # type: ignore[call-overload]
+    cells = [["point", *settings, *metrics, "status"]]
     for row in rows:
         shown = [_cell(row["settings"].get(name)) for name in settings]  # type: ignore[attr-defined]
-        shown += [_cell(row.get("figures", {}).get(name)) for name in figures]  # type: ignore[attr-defined]
+        shown += [_cell(row.get("metrics", {}).get(name)) for name in metrics]  # type: ignore[attr-defined]
         cells.append([str(row["point"]), *shown, str(row["why"] or row["status"])])
     widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
     return ["  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths)).rstrip() for line in cells]

@@ -14,15 +14,15 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """A table."""
     from fewer.cli.colour import painted
-    from fewer.cli.show import say
+    from fewer.cli.show import show
     from fewer.core.registry import systems
 
     if not arguments.task:
-        say({name: system.line for name, system in systems().items()}, arguments.json)
+        show({name: system.line for name, system in systems().items()}, arguments.json)
         return
     rows = describe_any(arguments.task)
     if arguments.json:
-        say([dict(zip(("name", "default", "unit", "help"), row)) for row in rows], True)
+        show([dict(zip(("name", "default", "unit", "help"), row)) for row in rows], True)
         return
     widths = [max(len(row[column]) for row in rows) for column in range(3)] if rows else [0, 0, 0]
     for name, default, unit, help_line in rows:

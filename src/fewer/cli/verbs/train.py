@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 
+from fewer.cli.show import Renamed
 from fewer.core.errors import UserError
 
 EXAMPLES = """examples:
@@ -15,7 +16,7 @@ EXAMPLES = """examples:
   fewer train vision --from runs/snip95 --steps 500 --out runs/tuned"""
 
 
-_TRAINING = ("steps", "batch", "precision", "device", "choose_every", "patience", "compile")
+_TRAINING = ("steps", "batch", "precision", "device", "validate_every", "patience", "compile")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -39,9 +40,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--optimizer", metavar="KIND[,KEY=VALUE...]", help="such as adam,lr=1e-3,decay_from=0.5")
     parser.add_argument("--precision", help="float32, float64 or bfloat16")
     parser.add_argument(
-        "--choose-every", type=int, metavar="STEPS", help="look at validation that often and end with the best weights"
+        "--validate-every",
+        type=int,
+        metavar="STEPS",
+        help="validate that often and end with the best weights",
     )
-    parser.add_argument("--patience", type=int, metavar="LOOKS", help="stop after that many without improvement")
+    parser.add_argument("--choose-every", dest="validate_every", type=int, action=Renamed, help=argparse.SUPPRESS)
+    parser.add_argument("--patience", type=int, metavar="VALIDATIONS", help="stop after that many without improvement")
     parser.add_argument(
         "--compile", action="store_true", default=None, help="torch.compile on CUDA: minutes, then fast"
     )
@@ -50,10 +55,10 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Train, speak, print the figures."""
+    """Train, speak, print the metrics."""
     import torch
 
-    from fewer.cli.show import progress, say
+    from fewer.cli.show import progress, show
     from fewer.cli.verbs.report import members
     from fewer.core.engines.loop import Loop
     from fewer.core.files.run_folder import Folder
@@ -73,9 +78,9 @@ def run(arguments: argparse.Namespace) -> None:
     ended = Folder(arguments.out).finished
     with (
         watching(arguments.log if rank == 0 else None) as watch,
-        progress(job.training.steps, f"train {job.task}", arguments.json or rank > 0) as speak,
+        progress(job.training.steps, f"train {job.task}", arguments.json or rank > 0) as log,
     ):
-        loop = Loop(on_log=speak, watch=watch)
+        loop = Loop(on_log=log, watch=watch)
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
             from fewer.run.distributed import train_distributed
 
@@ -87,10 +92,10 @@ def run(arguments: argparse.Namespace) -> None:
     if found is None:
         return
     runs = [load(path) for path in members(Path(arguments.out))] if job.prune or job.harden else []
-    left = [count(run.task, run.modules, run.mask).figures() for run in runs if run.mask]
+    left = [count(run.task, run.modules, run.mask).metrics() for run in runs if run.mask]
     if len(left) == len(found):
-        found = [{**figures, **weights} for figures, weights in zip(found, left)]
-    say({"out": arguments.out, **summary(found)}, arguments.json)
+        found = [{**metrics, **weights} for metrics, weights in zip(found, left)]
+    show({"out": arguments.out, **summary(found)}, arguments.json)
     for run in runs if job.harden else ():
         for sentence in signs(run):
             print(f"fewer: {run.path}: {sentence}", file=sys.stderr)
@@ -150,7 +155,7 @@ def seeds_of(text: str) -> tuple[int, ...]:
 
 
 def summary(found: list[dict[str, float]]) -> dict[str, object]:
-    """One run's figures, or mean and values of several."""
+    """One run's metrics, or mean and values of several."""
     if len(found) == 1:
         return dict(found[0])
     return {

@@ -31,7 +31,7 @@ def _question(run, member, split: str):  # type: ignore[no-untyped-def]
 
 def run(arguments: argparse.Namespace) -> None:
     """Figures of each member and of the ensemble."""
-    from fewer.cli.show import say
+    from fewer.cli.show import show
     from fewer.core.engines.evaluate import evaluate, predictor
     from fewer.ensemble.combine import combine
     from fewer.run.job import load
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> None:
     if any("trained_on_validation" in found for found in each.values()):
         together["trained_on_validation"] = 1.0
     if arguments.json:
-        say({"members": each, arguments.how: together}, True)
+        show({"members": each, arguments.how: together}, True)
         return
     for path, found in [*each.items(), (arguments.how, together)]:
         print(f"{path}: " + "  ".join(f"{name} {value:.4f}" for name, value in found.items()))

@@ -42,16 +42,16 @@ class Training:
     precision: str = "float32"  # float64 for comparisons; bfloat16 autocasts the forward (plain only)
     tf32: bool = True  # matrix products on CUDA with 10-bit mantissas
     compile: bool = False  # on CUDA: fused kernels by torch.compile, of networks (plain) or whole losses (cohort)
-    choose_every: int = 0  # steps between looks at validation; the run ends with the best weights; 0: with the last
-    patience: int = 0  # looks without improvement after which training stops; 0: never
+    validate_every: int = 0  # steps between validations; the run ends with the best weights; 0: with the last
+    patience: int = 0  # early stopping: validations without improvement after which training stops; 0: never
 
     def __post_init__(self) -> None:
         if self.steps < 0 or self.batch < 1:
             raise UserError(f"{self.steps} steps of {self.batch} samples", "steps >= 0 and batch >= 1")
-        if self.choose_every < 0 or self.patience < 0 or (self.patience and not self.choose_every):
+        if self.validate_every < 0 or self.patience < 0 or (self.patience and not self.validate_every):
             raise UserError(
-                f"patience {self.patience}, looking every {self.choose_every} steps", "neither below 0, and patience "
-                "only with looks to count", "set choose_every",
+                f"patience {self.patience}, validation every {self.validate_every} steps", "neither below 0, and patience "
+                "only with validations to count", "set validate_every",
             )  # fmt: skip
         if self.precision not in _PRECISIONS:
             raise UserError(f"precision {self.precision!r}", f"one of {', '.join(_PRECISIONS)}")
@@ -103,9 +103,9 @@ class Engine(ABC):
     def begin_(self) -> None:  # noqa: B027  most engines have nothing to do
         """Called once, when the first state is complete: pruned, or restored."""
 
-    def rate(self, index: int, turn: Tensor, total: int) -> Tensor:
-        """The learning rate of an objective's turn: a scalar, or (replicas, 1)."""
-        return optimizer.learning_rate(self.settings[index], turn, total)
+    def rate(self, index: int, update: Tensor, total: int) -> Tensor:
+        """The learning rate of an objective's update: a scalar, or (replicas, 1)."""
+        return optimizer.learning_rate(self.settings[index], update, total)
 
     def agreed(self, numbers: Tensor) -> Tensor:
         """What all processes of one training go by; alone, one's own."""
@@ -170,21 +170,21 @@ class Engine(ABC):
     @torch.no_grad()
     def _descend_(self, index: int, objective: Objective[Any], gradients: dict[str, Tensor]) -> None:
         settings = self.settings[index]
-        turn = torch.div(self.state.step, objective.every, rounding_mode="floor")
+        update = torch.div(self.state.step, objective.every, rounding_mode="floor")
         total = -(-self.training.steps // objective.every)
-        rate = self.rate(index, turn, total)
+        rate = self.rate(index, update, total)
         if settings.clip or settings.clip_value:
             gradients = _clipped(
                 settings, {name: _masked(g, self.state.networks[name].mask) for name, g in gradients.items()}
             )
         for name, gradient in gradients.items():
-            self.update_((index, name), gradient, rate, turn)
+            self.update_((index, name), gradient, rate, update)
 
-    def update_(self, place: tuple[int, str], gradient: Tensor, rate: Tensor, turn: Tensor) -> None:
+    def update_(self, place: tuple[int, str], gradient: Tensor, rate: Tensor, update: Tensor) -> None:
         """Move one network's weights; `place` is the number of the objective and the name of the network."""
         index, name = place
         network, settings = self.state.networks[name], self.settings[index]
-        move_(settings, (network.weights, gradient, network.mask, self.state.moments[index][name]), rate, turn)
+        move_(settings, (network.weights, gradient, network.mask, self.state.moments[index][name]), rate, update)
 
     @torch.no_grad()
     def _follow_(self, name: str, source: str, rate: float) -> None:
@@ -205,10 +205,10 @@ class Engine(ABC):
         self.counted = [self._turns(objective) for objective in self.objectives]
 
 
-def move_(settings: Optimizer, parts: Parts, rate: Tensor, turn: Tensor) -> None:
+def move_(settings: Optimizer, parts: Parts, rate: Tensor, update: Tensor) -> None:
     """One descent on (replicas, weights), inside the mask."""
     weights, gradient, mask, moments = parts
-    optimizer.update_(settings, weights, _masked(gradient, mask), moments, rate=rate, step=turn)
+    optimizer.update_(settings, weights, _masked(gradient, mask), moments, rate=rate, step=update)
     if mask is not None and settings.weight_decay:
         weights.mul_(mask)  # without decay a pruned weight has no gradient and no moments, and does not move
 

@@ -24,7 +24,7 @@ from fewer.core.task import Objective
 
 __all__ = ["Cohort"]
 
-Case = tuple[tuple[bool, ...], tuple[bool, ...]]  # which parts take their turn, which networks are masked
+Case = tuple[tuple[bool, ...], tuple[bool, ...]]  # which parts take their update, which networks are masked
 Arguments = tuple[Any, Any, Any, Tensor, Tensor]  # weights, buffers, batch, seeds, step
 Found = tuple[Tensor, dict[str, Tensor]]  # losses (replicas,); gradients (replicas, weights) by network
 BACKEND = "inductor"
@@ -105,19 +105,19 @@ class Cohort(Engine):
         index = next(place for place, found in enumerate(self.objectives) if found is objective)
         return self._run(("gradients", index), whole, arguments)  # type: ignore[no-any-return]
 
-    def update_(self, place: tuple[int, str], gradient: Tensor, rate: Tensor, turn: Tensor) -> None:
+    def update_(self, place: tuple[int, str], gradient: Tensor, rate: Tensor, update: Tensor) -> None:
         if not self.compiles:
-            return super().update_(place, gradient, rate, turn)
+            return super().update_(place, gradient, rate, update)
         index, name = place
         network, settings = self.state.networks[name], self.settings[index]
         masks = {} if network.mask is None else {"mask": network.mask}
 
         def whole(arguments: Any) -> None:
-            weights, gradient, masks, moments, rate, turn = arguments
+            weights, gradient, masks, moments, rate, update = arguments
             # a rate of two dimensions asks for elementwise operations, which are fused with the masks
-            move_(settings, (weights, gradient, masks.get("mask"), moments), rate.reshape(-1, 1), turn)
+            move_(settings, (weights, gradient, masks.get("mask"), moments), rate.reshape(-1, 1), update)
 
-        arguments = (network.weights, gradient, masks, self.state.moments[index][name], rate, turn)
+        arguments = (network.weights, gradient, masks, self.state.moments[index][name], rate, update)
         return self._run(("update", index, name, bool(masks)), whole, arguments)  # type: ignore[no-any-return]
 
     def _run(self, key: tuple[Any, ...], whole: Callable[[Any], Any], arguments: Any) -> Any:

@@ -41,12 +41,12 @@ def _noise(seed: int, like: Tensor) -> Stream:
 
 
 def evaluate(task: Task[Any], predict: Predict, split: str = "test") -> dict[str, float]:
-    """The task's figures for whoever predicts: a network, a pack, a vote, something under attack."""
+    """The task's metrics for whoever predicts: a network, a pack, a vote, something under attack."""
     return answers([task.evaluate(split)], lambda batches: [predict(batches[0])])[0]
 
 
 def evaluate_cohort(task: Task[Any], state: State, split: str = "test") -> list[dict[str, float]]:
-    """Every replica's figures, all replicas' batches predicted in one vmapped call."""
+    """Every replica's metrics, all replicas' batches predicted in one vmapped call."""
     first = next(iter(state.networks.values())).weights
     modules = {name: network.module.train(False) for name, network in state.networks.items()}
     weights = {name: {**network.views(), **network.buffers} for name, network in state.networks.items()}
@@ -76,17 +76,17 @@ def _together(evaluation: Generator[Any, Tensor, list[dict[str, float]]], predic
         try:
             batch = evaluation.send(predict(batch))
         except StopIteration as stop:
-            figures: list[dict[str, float]] = stop.value
-            return figures
+            metrics: list[dict[str, float]] = stop.value
+            return metrics
 
 
 def answers(evaluations: Sequence[Generator[Any, Tensor, dict[str, float]]], predict: Any) -> list[dict[str, float]]:
-    """Drive evaluations side by side, a round of batches at a time, until each has returned its figures.
+    """Drive evaluations side by side, a round of batches at a time, until each has returned its metrics.
 
     One that ends early keeps receiving its last prediction's place but is no longer asked.
     """
     waiting: dict[int, Any] = {}
-    figures: dict[int, dict[str, float]] = {}
+    metrics: dict[int, dict[str, float]] = {}
     for index, evaluation in enumerate(evaluations):
         try:
             waiting[index] = next(evaluation)
@@ -100,6 +100,6 @@ def answers(evaluations: Sequence[Generator[Any, Tensor, dict[str, float]]], pre
             try:
                 waiting[index] = evaluations[index].send(predictions[index])
             except StopIteration as stop:
-                figures[index] = stop.value
+                metrics[index] = stop.value
                 del waiting[index]
-    return [figures[index] for index in range(len(evaluations))]
+    return [metrics[index] for index in range(len(evaluations))]

@@ -17,7 +17,7 @@ from torch import nn
 from fewer.core.engines.base import Engine
 from fewer.core.errors import UserError
 from fewer.core.files import checkpoint
-from fewer.core.files.best_checkpoint import Choice
+from fewer.core.files.best_checkpoint import BestCheckpoint
 from fewer.core.files.run_folder import Folder
 
 __all__ = ["Event", "Loop", "Watch", "diverged_", "fit", "not_finite", "save_results"]
@@ -60,7 +60,7 @@ def fit(
             checkpoint.restore_(engine, folder)
         folder.forget_after(engine.count)  # also where a kill came before the first state: the log is there already
     total, saved = engine.training.steps, time.monotonic()
-    choice = Choice(engine, folder) if engine.training.choose_every else None
+    choice = BestCheckpoint(engine, folder) if engine.training.validate_every else None
     while engine.count < total and not (choice is not None and choice.done(engine.count)):
         for event in events:
             if event.next(engine.count) == engine.count:

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from fewer.core.errors import UserError
 
-__all__ = ["clear_parts", "finite", "refusal", "write_whole"]
+__all__ = ["clear_parts", "finite", "refusal", "write_atomically"]
 
 _NO_FOLDERS = (errno.EINVAL, errno.EBADF, errno.EACCES, errno.ENOTSUP)  # how a system says that it flushes files alone
 
@@ -26,7 +26,7 @@ def finite(content: Any) -> Any:
     return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
-def write_whole(path: str | os.PathLike[str], content: bytes, *, previous: Path | None = None) -> None:
+def write_atomically(path: str | os.PathLike[str], content: bytes, *, previous: Path | None = None) -> None:
     """Write to a temporary name, flush to the disk, rename: a kill or a full disk leaves the old file as it was.
 
     With `previous` the old file gets that name instead of being replaced.

@@ -19,16 +19,16 @@ from fewer.core.files.run_folder import Folder
 if TYPE_CHECKING:
     from fewer.core.engines.base import Engine
 
-__all__ = ["FILE", "Choice"]
+__all__ = ["FILE", "BestCheckpoint"]
 
 FILE = "best.safetensors"
 
 
-class Choice:
+class BestCheckpoint:
     """`look` at a state, ask whether training is `done`, and in the end `restore_` the best."""
 
     def __init__(self, engine: Engine, folder: Folder | None) -> None:
-        self.every, self.patience = engine.training.choose_every, engine.training.patience
+        self.every, self.patience = engine.training.validate_every, engine.training.patience
         self.folder = folder
         replicas = engine.state.replicas
         self.scores = torch.full((replicas,), -math.inf, dtype=torch.float64)
@@ -90,10 +90,10 @@ def _judged(engine: Engine) -> tuple[str, Tensor]:
     state = engine.state
     if state.replicas == 1:
         predict = predictor(engine.task, state.modules_of(0), state.seeds[0])
-        figures = [evaluate(engine.task, predict, "validation")]
+        metrics = [evaluate(engine.task, predict, "validation")]
     else:
-        figures = evaluate_cohort(engine.task, state, "validation")
-    name = next(iter(figures[0]))
-    values = torch.tensor([float(found[name]) for found in figures], dtype=torch.float64)
+        metrics = evaluate_cohort(engine.task, state, "validation")
+    name = next(iter(metrics[0]))
+    values = torch.tensor([float(found[name]) for found in metrics], dtype=torch.float64)
     # weights that are not finite may well score: they answer the same to everything
     return name, torch.where(state.finite(), torch.nan_to_num(values, nan=-math.inf), -math.inf)

@@ -2,7 +2,7 @@
 
 config.json           what was asked for, with versions; a different question is refused
 metrics.jsonl         one line per log step
-metrics.json          the final figures; its presence means the run is finished
+metrics.json          the final metrics; its presence means the run is finished
 weights.safetensors   network/parameter, dense, pruned weights exactly zero
 mask.safetensors      network/parameter, bool
 state.safetensors     what resuming needs, with the one before it; removed when the run is finished
@@ -22,8 +22,9 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from fewer.core.errors import UserError
-from fewer.core.files.atomic import clear_parts, finite, refusal, write_whole
+from fewer.core.files.atomic import clear_parts, finite, refusal, write_atomically
 from fewer.core.files.sealed import opened, sealed
+from fewer.core.renamed import modern
 
 __all__ = ["Damaged", "Folder"]
 
@@ -75,6 +76,7 @@ class Folder:
         if (self.path / "config.json").exists():
             found = self.read_json("config.json")
             if isinstance(found, dict):
+                found = modern(found)
                 found.pop("versions", None)
             if found != wanted:
                 raise UserError(
@@ -112,14 +114,14 @@ class Folder:
             raise UserError(f"{path} cannot be read ({error})", "the JSON that training wrote", "train anew") from None
 
     def write_json(self, name: str, content: Any) -> None:
-        write_whole(self.path / name, (json.dumps(finite(content), indent=1, allow_nan=False) + "\n").encode())
+        write_atomically(self.path / name, (json.dumps(finite(content), indent=1, allow_nan=False) + "\n").encode())
 
-    def figures(self) -> list[dict[str, float]]:
+    def metrics(self) -> list[dict[str, float]]:
         """Of each replica, from metrics.json; one that could not be computed, null there, is NaN again."""
         content = self.read_json("metrics.json")
         rows = content.get("replicas", [content]) if isinstance(content, dict) else None
         if not isinstance(rows, list) or not rows or not all(_are_figures(row) for row in rows):
-            raise Damaged(f"{self.path / 'metrics.json'} without figures", "numbers by name", "train anew")
+            raise Damaged(f"{self.path / 'metrics.json'} without metrics", "numbers by name", "train anew")
         return [{name: math.nan if value is None else value for name, value in row.items()} for row in rows]
 
     def versions(self) -> dict[str, Any]:
@@ -143,7 +145,7 @@ class Folder:
 
     def write_tensors(self, name: str, tensors: Mapping[str, Tensor], *, previous: str | None = None) -> None:
         """With a checksum; `previous` is a name under which the file that was there before is kept."""
-        write_whole(self.path / name, sealed(tensors), previous=self.path / previous if previous else None)
+        write_atomically(self.path / name, sealed(tensors), previous=self.path / previous if previous else None)
 
     def lines(self) -> list[dict[str, Any]]:
         """The log so far; a last line cut off by a kill is left out."""
@@ -172,7 +174,7 @@ class Folder:
         if not (self.path / "metrics.jsonl").exists():
             return
         kept = [line for line in self.lines() if line["step"] <= step]
-        write_whole(self.path / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in kept).encode())
+        write_atomically(self.path / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in kept).encode())
 
     def log(self, line: Mapping[str, Any]) -> None:
         try:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fewer.core.errors import UserError
-from fewer.core.files.atomic import write_whole
+from fewer.core.files.atomic import write_atomically
 from fewer.packs.export import c_code as code
 from fewer.packs.program import Node
 from fewer.packs.runtime.chain import Layer, Stage, joined, pruned
@@ -41,7 +41,7 @@ def export(pack: Pack, path: str | os.PathLike[str], name: str, *, network: str 
     if network is not None and network not in pack.networks:
         raise UserError(f"network {network!r}", f"one of {', '.join(pack.networks)}")
     chosen = pack.networks[network] if network is not None else next(iter(pack.networks.values()))
-    write_whole(path, source(chosen, pack.tensors(), name).encode())
+    write_atomically(path, source(chosen, pack.tensors(), name).encode())
 
 
 @dataclass

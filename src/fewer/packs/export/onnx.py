@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fewer.core.errors import UserError
-from fewer.core.files.atomic import write_whole
+from fewer.core.files.atomic import write_atomically
 from fewer.packs.export.onnx_graph import Graph
 from fewer.packs.export.onnx_layers import LAYERS
 from fewer.packs.export.onnx_shapes import SHAPES
@@ -31,7 +31,7 @@ def export(pack: Pack, path: str | os.PathLike[str], *, network: str | None = No
     if network is not None and network not in pack.networks:
         raise UserError(f"network {network!r}", f"one of {', '.join(pack.networks)}")
     chosen = pack.networks[network] if network is not None else next(iter(pack.networks.values()))
-    write_whole(path, model(chosen.program, pack.tensors()).SerializeToString())
+    write_atomically(path, model(chosen.program, pack.tensors()).SerializeToString())
 
 
 def _onnx() -> Any:

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from fewer.core.abilities import Attackable, Classifier, Featured, ability, movable_surface
+from fewer.core.abilities import Attackable, Classifier, Featured, ability, perturbable_input
 from fewer.core.data import batches, convert
 from fewer.core.engines.nets import NetworkSet, frozen
 from fewer.core.errors import UserError
@@ -198,7 +198,7 @@ def _highest(
     for number, pairs in enumerate(wanted.nonzero().split(together)):
         feature, sample = pairs.unbind(1)
         moved = pytree.tree_map(lambda leaf, rows=sample: leaf.index_select(0, rows), batch)
-        middle = movable_surface(attackable, moved)
+        middle = perturbable_input(attackable, moved)
         low, high = (middle - reach.budget).clamp(min=lowest), (middle + reach.budget).clamp(max=highest)
         noise = Stream(torch.tensor(reach.seed), torch.tensor(number), start.dtype)
         for turn in range(reach.starts):
@@ -213,6 +213,6 @@ def _highest(
                     own = sign * values.gather(1, feature[:, None])[:, 0]
                 best[feature, sample] = torch.maximum(best[feature, sample], own.detach())
                 if left:
-                    (slope,) = torch.autograd.grad(own.sum(), point)
-                    point = torch.clamp(point + reach.step * slope.sign(), low, high)
+                    (gradient,) = torch.autograd.grad(own.sum(), point)
+                    point = torch.clamp(point + reach.step * gradient.sign(), low, high)
     return best

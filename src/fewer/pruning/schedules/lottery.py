@@ -82,7 +82,7 @@ def lottery(
 ) -> Figures:
     """Figures of every line in every round, in order; with a folder, finished rounds are found again.
 
-    `measure` gives each replica's figures after a round (the task's own on the test split by default); `about` says
+    `measure` gives each replica's metrics after a round (the task's own on the test split by default); `about` says
     what else the numbers depend on, such as a hardening, so that another experiment's folder is refused.
     """
     if "rewind" in settings.starts and settings.rewind >= training.steps:
@@ -105,7 +105,7 @@ def lottery(
         game.begin_(number, masks)
         game.train()
         found = (measure or (lambda engine: evaluate_cohort(engine.task, engine.state)))(game.engine)
-        own = [game.row(replica, number) | figures for replica, figures in enumerate(found)]
+        own = [game.row(replica, number) | metrics for replica, metrics in enumerate(found)]
         masks = game.next_masks(number + 1)
         if part is not None:
             _write(part, game, own, masks)

@@ -2,11 +2,11 @@
 import { ask, byId, facts, header, make, trouble } from "./base.js";
 
 function card(model, page) {
-  const figures = Object.entries(model.figures).slice(0, 3).map(([name, value]) =>
+  const metrics = Object.entries(model.metrics).slice(0, 3).map(([name, value]) =>
     make("tr", {}, make("td", {}, name.replaceAll("_", " ")), make("td", {}, value.toFixed(3))));
   const title = page ? make("a", { href: `/${model.task}${location.hash}` }, model.name) : model.name;
   return make("article", { class: "card" }, make("h2", {}, title),
-    make("p", { class: "soft" }, `${model.task} · ${facts(model)}`), make("table", {}, make("tbody", {}, ...figures)));
+    make("p", { class: "soft" }, `${model.task} · ${facts(model)}`), make("table", {}, make("tbody", {}, ...metrics)));
 }
 
 // A call that is answered as it stands; the server says what it takes.

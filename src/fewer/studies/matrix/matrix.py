@@ -14,7 +14,7 @@ from fewer.studies.matrix.cases import METHODS, Case, cases, grid, recipe, size_
 from fewer.studies.matrix.measure import Asked, measure_all, spelled
 from fewer.studies.matrix.page import page
 from fewer.studies.matrix.remarks import winners
-from fewer.studies.study import Result, Say
+from fewer.studies.study import Log, Result
 from fewer.sweep.grid import grid_of
 from fewer.sweep.point import Point
 from fewer.sweep.report import Done, Report
@@ -41,7 +41,7 @@ class Cell:
     failures: tuple[str, ...] = ()
 
 
-def matrix(scale: str, out: Path, say: Say) -> Result:
+def matrix(scale: str, out: Path, log: Log) -> Result:
     """Tasks x methods x sparsities x seeds."""
     size_of(scale)
     chosen = cases()
@@ -50,10 +50,10 @@ def matrix(scale: str, out: Path, say: Say) -> Result:
 
     def watch(report: Report, left: int) -> None:
         if isinstance(report, Done):
-            say(f"matrix: {total - left} of {total} points")
+            log(f"matrix: {total - left} of {total} points")
 
     rows = sweep.run(watch=watch)
-    cells = _cells(sweep, rows, chosen, say)
+    cells = _cells(sweep, rows, chosen, log)
     if not any(cell.seeds for cell in cells):
         raise UserError(f"none of {total} points finished: {rows[0]['why']}", "at least one", f"see {sweep.out}")
     table, how = [_row(cell) for cell in cells], recipe(scale)
@@ -73,7 +73,7 @@ def matrix(scale: str, out: Path, say: Say) -> Result:
     )
 
 
-def _cells(sweep: Sweep, rows: Sequence[Mapping[str, Any]], chosen: Mapping[str, Case], say: Say) -> list[Cell]:
+def _cells(sweep: Sweep, rows: Sequence[Mapping[str, Any]], chosen: Mapping[str, Case], log: Log) -> list[Cell]:
     groups: dict[tuple[str, str, float], list[tuple[Point, Mapping[str, Any]]]] = {}
     for point, row in zip(sweep.grid.points, rows):
         prune = point.job.prune
@@ -92,13 +92,13 @@ def _cells(sweep: Sweep, rows: Sequence[Mapping[str, Any]], chosen: Mapping[str,
     for key, members in groups.items():
         failures = tuple(str(row["why"]) for _, row in members if row["status"] != "done")
         found.append(_cell(*key, [next(measured) for _ in asked[key]], failures))
-        say(" | ".join(map(str, _row(found[-1]))))
+        log(" | ".join(map(str, _row(found[-1]))))
     return found
 
 
 def _processes() -> int:
     """As many as cores, where points are trained in processes."""
-    return 1 if WHERE.on == "here" else os.cpu_count() or 1
+    return 1 if WHERE.on == "inline" else os.cpu_count() or 1
 
 
 def _cell(task: str, method: str, sparsity: float, measured: list[dict[str, Any]], failures: tuple[str, ...]) -> Cell:

@@ -21,7 +21,7 @@ from fewer.attack.audit import attacked
 from fewer.core.engines.evaluate import evaluate
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.errors import UserError
-from fewer.core.files.atomic import write_whole
+from fewer.core.files.atomic import write_atomically
 from fewer.core.mask import dense, kept
 from fewer.packs import pack
 from fewer.report.groups import Interval
@@ -74,15 +74,15 @@ def measure(asked: Asked) -> dict[str, Any]:
         return dict(json.loads(asked.cache.read_text()))
     run = load(asked.folder)
     weights = kept(dense(run.modules))
-    name = asked.figure or next(iter(run.figures))
+    name = asked.figure or next(iter(run.metrics))
     found: dict[str, Any] = {
-        "figure": name, "quality": run.figures[name], "attacked": _under_attack(run, asked.attack)[name],
+        "figure": name, "quality": run.metrics[name], "attacked": _under_attack(run, asked.attack)[name],
         "weights": weights, "kept": kept(run.mask) if run.mask else weights,
     }  # fmt: skip
     if asked.packed:
         found |= _packed(run)
     asked.cache.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(asked.cache, (json.dumps(found) + "\n").encode())
+    write_atomically(asked.cache, (json.dumps(found) + "\n").encode())
     return found
 
 

@@ -2,7 +2,7 @@
 
 A unit is trained in a folder of the node that runs it, and its finished runs come home as bytes. Ray starts a unit
 again when its worker dies; on the same node it goes on from its checkpoint. A point's files are written here once, its
-figures last, so nothing is lost and nothing counts twice.
+metrics last, so nothing is lost and nothing counts twice.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from fewer.core.errors import UserError
-from fewer.core.files.atomic import write_whole
+from fewer.core.files.atomic import write_atomically
 from fewer.sweep.failure import Failure
 from fewer.sweep.grid import Resources
 from fewer.sweep.report import Done, Report
@@ -65,11 +65,11 @@ def _small_files(folder: Path, name: str) -> Files:
 
 
 def bring_home(files: Mapping[str, bytes], points: Path) -> None:
-    """Write what a unit sent, the figures of each point last."""
+    """Write what a unit sent, the metrics of each point last."""
     for inner, content in sorted(files.items(), key=lambda item: item[0].split("/")[1:] == [_LAST]):
         path = points / inner
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, content)
+        write_atomically(path, content)
 
 
 def work_on_ray(

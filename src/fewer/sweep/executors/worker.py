@@ -43,12 +43,12 @@ def main(out: str, threads: str) -> None:
         unit = Unit.from_json(json.loads(units.get()))
         said = [0.0]
 
-        def speak(line: dict[str, Any], said: list[float] = said) -> None:
+        def log(line: dict[str, Any], said: list[float] = said) -> None:
             if time.monotonic() - said[0] > _EVERY:
                 said[0] = time.monotonic()
                 report({"step": line["step"]})
 
-        report({"outcome": run_unit(unit, Path(out), speak).to_json()})
+        report({"outcome": run_unit(unit, Path(out), log).to_json()})
 
 
 def _listen(units: queue.Queue[str]) -> None:

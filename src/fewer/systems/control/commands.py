@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    from fewer.cli.show import say
+    from fewer.cli.show import show
     from fewer.systems.control.task.logs import checks, files
     from fewer.systems.control.task.worlds.environments import environment
 
@@ -44,13 +44,13 @@ def _check(arguments: argparse.Namespace) -> None:
     world = environment(arguments.env) if arguments.env else files.guess(arguments.check, steps)
     if world is not None:
         checks.check(arguments.check, steps, world)
-    say(checks.summary(steps, world), arguments.json)
+    show(checks.summary(steps, world), arguments.json)
 
 
 def _collect(arguments: argparse.Namespace) -> None:
     from time import perf_counter
 
-    from fewer.cli.show import say
+    from fewer.cli.show import show
     from fewer.systems.control.task.logs import checks, d4rl, experts
     from fewer.systems.control.task.worlds.environments import environment
 
@@ -69,4 +69,4 @@ def _collect(arguments: argparse.Namespace) -> None:
     use = f"fewer train control --set environment={world.name} --set data={arguments.out} --out runs/{world.name}"
     pace = round(len(steps.reward) / seconds)
     said = {"out": arguments.out, "bytes": written, "transitions a second": pace, "use": use}
-    say({**said, **checks.summary(steps, world)}, arguments.json)
+    show({**said, **checks.summary(steps, world)}, arguments.json)

@@ -15,7 +15,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Check or fetch."""
-    from fewer.cli.show import say
+    from fewer.cli.show import show
 
     if arguments.check:
         from fewer.core.registry import make
@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> None:
         task = make("vision", [f"data={arguments.check}"])
         counts = {split: len(task.data(split)) for split in ("train", "validation", "test")}
         shape, classes = list(getattr(task, "shape", ())), getattr(task, "classes", 0)
-        say({**counts, "shape": shape, "classes": classes}, arguments.json)
+        show({**counts, "shape": shape, "classes": classes}, arguments.json)
         return
     if not arguments.out:
         raise UserError("no --out", "a folder to fetch MNIST into", "fewer data vision --out mnist")
@@ -33,4 +33,4 @@ def run(arguments: argparse.Namespace) -> None:
 
     fetch_mnist(Path(arguments.out))
     use = f"fewer train vision --set data={arguments.out} --out runs/mnist"
-    say({"out": arguments.out, "use": use}, arguments.json)
+    show({"out": arguments.out, "use": use}, arguments.json)

@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from fewer.core.errors import UserError
 from fewer.packs.file.tensors import Array
-from fewer.packs.input_gradient import Slope, climbed
+from fewer.packs.input_gradient import InputGradient, climbed
 from fewer.packs.program import Input
 from fewer.serve.fields import Deadline, RequestField
 from fewer.serve.limits import Gate, Limits, Refusal
@@ -43,7 +43,7 @@ class VisionService(Service):
         super().__init__(task, models)
         largest = max(math.prod(model.inputs[0].shape) for model in models)
         self.page_bytes = max(self.page_bytes, 32 * largest)  # its page sends an image, and a number has 20 digits
-        self._slopes = {model.name: _slope(model) for model in models}
+        self._gradients = {model.name: _gradient(model) for model in models}
 
     def fields(self, model: Model) -> tuple[RequestField, ...]:
         grey = _grey(model.inputs[0])
@@ -101,10 +101,10 @@ class VisionService(Service):
         if not single:
             raise Refusal(422, "several images; expected one")
         said = {"clean": self.answer(model, arrays, model.predict(arrays), True)}
-        slope = self._slopes[model.name]
-        if isinstance(slope, str):
-            return {**said, "why_not": slope}
-        worst = climbed(slope, arrays[0][0], budget=threat.budget, steps=threat.steps)
+        gradient = self._gradients[model.name]
+        if isinstance(gradient, str):
+            return {**said, "why_not": gradient}
+        worst = climbed(gradient, arrays[0][0], budget=threat.budget, steps=threat.steps)
         shown = np.round(worst.reshape(_grey(model.inputs[0]).shape).astype(np.float64), 3)
         return {**said, "attacked": self.answer(model, [worst[None]], model.predict([worst[None]]), True),
                 "pixels": shown.tolist()}  # fmt: skip
@@ -115,9 +115,9 @@ def _grey(item: Input) -> Input:
     return Input(item.name, item.shape[1:], item.dtype) if item.shape[0] == 1 and len(item.shape) == 3 else item
 
 
-def _slope(model: Model) -> Slope | str:
+def _gradient(model: Model) -> InputGradient | str:
     try:
-        return Slope(model.pack)
+        return InputGradient(model.pack)
     except UserError as error:
         return str(error)
 

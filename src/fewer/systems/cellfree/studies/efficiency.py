@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fewer.report.figure import png
-from fewer.studies.study import Result, Say
+from fewer.studies.study import Log, Result
 from fewer.systems.cellfree.studies.worlds import SEEDS, paper_world
 from fewer.systems.cellfree.task.arrays import Bools, generator
 from fewer.systems.cellfree.task.selectors.boosting import Boosting
@@ -32,7 +32,7 @@ def _clusters(selection: Selection, access_points: int) -> Bools:
     return found
 
 
-def efficiency(scale: str, out: Path, say: Say) -> Result:
+def efficiency(scale: str, out: Path, log: Log) -> Result:
     """Median and 95 %-likely efficiency lost by each selector, and the measurements it saves."""
     seeds, drops = (SEEDS[:2], 3) if scale == "quick" else (SEEDS, 10)
     schemes = ("mr", "lp-mmse", "p-mmse")
@@ -51,14 +51,14 @@ def efficiency(scale: str, out: Path, say: Say) -> Result:
                 for scheme in schemes:
                     one = compare(gain, clusters, setup=Setup(scheme=scheme, seed=drop), measured=MEASURED)
                     found.setdefault((name, scheme), []).append(one)
-        say(f"deployment {seed}")
+        log(f"deployment {seed}")
     rows: list[list[Any]] = []
     details: dict[str, Any] = {}
     for (name, scheme), drops_of in found.items():
-        figures = pooled(drops_of).figures
+        figures = pooled(drops_of).metrics
         details[f"{name}, {scheme}"] = figures
         rows.append([name, scheme, *(f"{figures[column]:.2f}" for column in COLUMNS)])
-        say(" | ".join(map(str, rows[-1])))
+        log(" | ".join(map(str, rows[-1])))
     best = {key[0]: pooled(each) for key, each in found.items() if key[1] == "p-mmse"}
     return Result(
         title=f"Spectral efficiency lost by choosing from {MEASURED} measurements instead of {ACCESS_POINTS}",

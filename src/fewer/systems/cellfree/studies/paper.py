@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fewer.report.figure import png
-from fewer.studies.study import Result, Say
+from fewer.studies.study import Log, Result
 from fewer.systems.cellfree.studies.worlds import SEEDS, mean_and_spread, paper_world, sage_figures, spelled
 from fewer.systems.cellfree.task.statistics import network_statistics
 
@@ -25,7 +25,7 @@ PAPER = {  # the text's numbers; the rest of the figures has none
 IGNORED = {(100, 10): 0.16, (100, 20): 0.09, (50, 10): 0.13, (50, 20): 0.06}
 
 
-def statistics(scale: str, out: Path, say: Say) -> Result:
+def statistics(scale: str, out: Path, log: Log) -> Result:
     """Positives that clustering ignores, the share of uplink power, and how often the closest access points serve."""
     deployments, phones = (12, 600) if scale == "quick" else (40, 2000)
     rows: list[list[Any]] = []
@@ -43,7 +43,7 @@ def statistics(scale: str, out: Path, say: Say) -> Result:
             mean, spread = mean_and_spread(found, name)
             away = (mean - paper) / spread
             rows.append([access_points, candidates, name, paper, f"{mean:.3f} ± {spread:.3f}", f"{away:+.1f}"])
-            say(" | ".join(map(str, rows[-1])))
+            log(" | ".join(map(str, rows[-1])))
     return Result(
         title="Statistics of the paper's networks",
         columns=["access points", "candidates", "what", "paper", "ours ± spread over deployments", "spreads apart"],
@@ -53,22 +53,22 @@ def statistics(scale: str, out: Path, say: Say) -> Result:
     )
 
 
-def fig2(scale: str, out: Path, say: Say) -> Result:
+def fig2(scale: str, out: Path, log: Log) -> Result:
     """Precision and recall at one half, as the paper counts them and without the master's own link."""
-    return _figure(scale, out, say, "Figure 2", ("precision", "recall", "other_precision", "other_recall"))
+    return _figure(scale, out, log, "Figure 2", ("precision", "recall", "other_precision", "other_recall"))
 
 
-def fig3(scale: str, out: Path, say: Say) -> Result:
+def fig3(scale: str, out: Path, log: Log) -> Result:
     """Area under the curve and average precision, with and without the master's own link."""
-    return _figure(scale, out, say, "Figure 3", ("auc", "average_precision", "other_auc", "other_average_precision"))
+    return _figure(scale, out, log, "Figure 3", ("auc", "average_precision", "other_auc", "other_average_precision"))
 
 
-def _figure(scale: str, out: Path, say: Say, title: str, names: tuple[str, ...]) -> Result:
+def _figure(scale: str, out: Path, log: Log, title: str, names: tuple[str, ...]) -> Result:
     rows: list[list[Any]] = []
     details: dict[str, Any] = {}
     for access_points, candidates in CELLS:
         steps = STEPS[scale]
-        found = sage_figures(access_points, candidates, steps=steps, seeds=SEEDS, out=out, say=say)
+        found = sage_figures(access_points, candidates, steps=steps, seeds=SEEDS, out=out, log=log)
         details[f"L={access_points} c={candidates}"] = found
         for name in names:
             paper = PAPER.get((name, access_points, candidates), "")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fewer.studies.study import Result, Say
+from fewer.studies.study import Log, Result
 from fewer.systems.cellfree.studies.worlds import SEEDS, mean_and_spread, paper_world, spelled
 from fewer.systems.cellfree.task.selectors.boosting import Boosting
 from fewer.systems.cellfree.task.selectors.ceiling import ceiling_table
@@ -37,7 +37,7 @@ def _all(scale: str) -> dict[str, Selector]:
     return found
 
 
-def selectors(scale: str, out: Path, say: Say) -> Result:
+def selectors(scale: str, out: Path, log: Log) -> Result:
     """All selectors on the same phones, without error and with 2 dB, and their share of the ceiling."""
     cells = CELLS[:2] if scale == "quick" else CELLS
     rows: list[list[Any]] = []
@@ -49,13 +49,13 @@ def selectors(scale: str, out: Path, say: Say) -> Result:
             train, test = world.survey(10_000, part="train"), world.survey(4_000, part="test")
             for name, selector in _all(scale).items():
                 start = time.monotonic()
-                figures = selector.fit(world, survey=train).figures(test)
-                found.setdefault(name, []).append({**figures, "seconds": time.monotonic() - start})
+                metrics = selector.fit(world, survey=train).metrics(test)
+                found.setdefault(name, []).append({**metrics, "seconds": time.monotonic() - start})
             best = found["ceiling"][-1]["average_precision"]
             for name in found:
                 found[name][-1]["share_of_ceiling"] = found[name][-1]["average_precision"] / best
             said = ", ".join(f"{name} {each[-1]['other_average_precision']:.3f}" for name, each in found.items())
-            say(f"L={access_points} c={candidates} {error_db:g} dB deployment {seed}: {said}")
+            log(f"L={access_points} c={candidates} {error_db:g} dB deployment {seed}: {said}")
         details[f"L={access_points} c={candidates} error={error_db:g}"] = found
         shown = ("other_average_precision", "average_precision", "share_of_ceiling", "precision", "recall")
         for name, each in found.items():
@@ -75,13 +75,13 @@ def selectors(scale: str, out: Path, say: Say) -> Result:
     )  # fmt: skip
 
 
-def ceiling(scale: str, out: Path, say: Say) -> Result:
+def ceiling(scale: str, out: Path, log: Log) -> Result:
     """What any learner could reach with n measurements of error s."""
     seeds, places = (SEEDS[:2], 300_000) if scale == "quick" else (SEEDS, 1_000_000)
     tables = []
     for seed in seeds:
         tables.append(ceiling_table(paper_world(100, 10, seed), places=places, phones=4000))
-        say(f"deployment {seed}")
+        log(f"deployment {seed}")
     shown = ("precision", "recall", "recall_inside", "auc", "average_precision", "other_average_precision")
     rows = [
         [same[0]["error_db"], int(same[0]["measured"]), *(spelled(same, name) for name in shown)]
@@ -96,7 +96,7 @@ def ceiling(scale: str, out: Path, say: Say) -> Result:
     )
 
 
-def scaling(scale: str, out: Path, say: Say) -> Result:
+def scaling(scale: str, out: Path, log: Log) -> Result:
     """The local model as the network grows at the paper's density, 100 training phones per access point."""
     sizes = (100, 1000) if scale == "quick" else (100, 1000, 10_000)
     rows: list[list[Any]] = []
@@ -116,13 +116,13 @@ def scaling(scale: str, out: Path, say: Say) -> Result:
         batch = 100 if size == 100 else 1000
         trained = Trained("local", steps=30 * 100 * size // batch if size < 10_000 else 10_000, batch=batch).fit(world)
         seconds = time.monotonic() - start
-        figures = trained.figures(world.survey(8000, part="test"))
+        figures = trained.metrics(world.survey(8000, part="test"))
         weights = sum(p.numel() for p in trained.modules["net"].parameters())
         speed = _phones_per_second(trained, world)
         details[str(size)] = {**figures, "weights": weights, "seconds": seconds, "phones_per_second": speed}
         rows.append([size, weights, f"{speed:,.0f}", f"{figures['other_average_precision']:.3f}",
                      f"{figures['average_precision']:.3f}", f"{figures['ignored']:.3f}", f"{seconds:.0f}"])  # fmt: skip
-        say(" | ".join(map(str, rows[-1])))
+        log(" | ".join(map(str, rows[-1])))
     return Result(
         title="The local model at the paper's density",
         columns=["access points", "weights", "phones/s, batches of 4096", "AP without master", "AP", "ignored",

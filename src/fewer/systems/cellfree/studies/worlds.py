@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from fewer.core.engines.evaluate import evaluate, predictor
-from fewer.core.files.atomic import write_whole
-from fewer.studies.study import Say
+from fewer.core.files.atomic import write_atomically
+from fewer.studies.study import Log
 from fewer.systems.cellfree.task.selectors.trained import Trained
 from fewer.systems.cellfree.task.settings import Settings
 from fewer.systems.cellfree.task.survey import World
@@ -31,7 +31,7 @@ def paper_world(access_points: int, candidates: int, seed: int, **changes: Any) 
 
 
 def sage_figures(
-    access_points: int, candidates: int, *, steps: int, seeds: Sequence[int], out: Path, say: Say
+    access_points: int, candidates: int, *, steps: int, seeds: Sequence[int], out: Path, log: Log
 ) -> list[dict[str, float]]:
     """The paper's model on each deployment; figures that an earlier study left in `out` are read, not trained again."""
     path = out / "cellfree-trainings.json"
@@ -44,8 +44,8 @@ def sage_figures(
             trained = Trained("sage", steps=steps).fit(world)
             task = CellFree(trained.task.settings, world=world)
             known[key] = evaluate(task, predictor(task, trained.modules))
-            write_whole(path, (json.dumps(known, indent=1) + "\n").encode())
-            say(f"{key}: " + ", ".join(f"{name} {known[key][name]:.3f}" for name in ("precision", "recall", "auc")))
+            write_atomically(path, (json.dumps(known, indent=1) + "\n").encode())
+            log(f"{key}: " + ", ".join(f"{name} {known[key][name]:.3f}" for name in ("precision", "recall", "auc")))
         found.append(known[key])
     return found
 

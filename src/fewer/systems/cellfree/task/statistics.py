@@ -11,7 +11,7 @@ __all__ = [
     "average_precision",
     "best_f1",
     "calibration_error",
-    "figures",
+    "metrics",
     "network_statistics",
     "reliability",
     "roc_area",
@@ -79,8 +79,8 @@ def calibration_error(scores: Floats, labels: Bools, bins: int = 15) -> float:
     return float(np.nansum(np.abs(table[:, 0] - table[:, 1]) * table[:, 2]))
 
 
-def figures(scores: Floats, survey: Survey, threshold_db: float) -> dict[str, float]:
-    """Precision and recall at one half as the paper counts them, ranking figures, and all of it without the master.
+def metrics(scores: Floats, survey: Survey, threshold_db: float) -> dict[str, float]:
+    """Precision and recall at one half as the paper counts them, ranking metrics, and all of it without the master.
 
     `recall` counts positives outside the candidates as misses; `recall_inside` does not. Names with `other_` leave
     the master's own link out, which is positive by definition and flatters every figure.

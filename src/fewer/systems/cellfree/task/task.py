@@ -17,7 +17,7 @@ from fewer.core.task import Data, Nets, Noise, Objective, Task
 from fewer.systems.cellfree.task.models.local import Local, surroundings
 from fewer.systems.cellfree.task.models.sage import Sage, access_point_graph
 from fewer.systems.cellfree.task.settings import Settings
-from fewer.systems.cellfree.task.statistics import figures
+from fewer.systems.cellfree.task.statistics import metrics
 from fewer.systems.cellfree.task.survey import Survey, World
 
 __all__ = ["CellFree", "Phones", "Reports", "Settings", "phones_of"]
@@ -122,9 +122,9 @@ class CellFree(Task[Phones]):
         for first in range(0, len(survey), _PER_BATCH):
             answers.append((yield Phones(*(leaf[first : first + _PER_BATCH] for leaf in data))))
         scores = torch.cat([answer.detach().double().cpu() for answer in answers]).numpy()
-        return figures(scores, survey, self.settings.threshold_db)
+        return metrics(scores, survey, self.settings.threshold_db)
 
-    def surface(self, batch: Phones) -> Tensor:
+    def perturbable(self, batch: Phones) -> Tensor:
         """The reports, in dB."""
         return batch.rsrp_db
 
@@ -132,7 +132,7 @@ class CellFree(Task[Phones]):
         """The phones with other reports; what is true of them stays."""
         return batch._replace(rsrp_db=surface)
 
-    def harm(self, nets: Nets, batch: Phones, noise: Noise) -> Tensor:
+    def attack_loss(self, nets: Nets, batch: Phones, noise: Noise) -> Tensor:
         """Cross entropy over the candidates, without the master."""
         return self._entropy(self._link_logits(nets, self.inputs(batch)), batch.gap_db[:, 1:]).mean(dim=1)
 

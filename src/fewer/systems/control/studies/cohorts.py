@@ -26,13 +26,13 @@ from fewer.core.engines.optimizer import Optimizer
 from fewer.core.engines.plain import Plain
 from fewer.core.errors import UserError
 from fewer.core.files import checkpoint
-from fewer.core.files.atomic import write_whole
+from fewer.core.files.atomic import write_atomically
 from fewer.core.files.run_folder import Folder
 from fewer.core.files.sealed import sealed
 from fewer.pruning.pruning import Pruning, layer_keeps, prune_
 from fewer.pruning.schedules.gradual import events_for
 from fewer.sparse.engine import sparse_engine, worthwhile
-from fewer.studies.study import Say
+from fewer.studies.study import Log
 from fewer.systems.control.task.settings import Settings
 from fewer.systems.control.task.task import Control
 
@@ -88,7 +88,7 @@ class Place:
     settings: Settings
     device: str = "cpu"
     optimizer: Optimizer = dataclasses.field(default_factory=Optimizer)
-    say: Say = print
+    log: Log = print
     compile: bool = False
     alone: bool = False  # one agent after the other, on its kept weights where that is faster: the way of a CPU
 
@@ -98,7 +98,7 @@ class Place:
         return self.out / "agents" / environment / f"{name}-seed{seed}.json"
 
 
-def where(scale: str, out: Path, say: Say) -> Place:
+def where(scale: str, out: Path, log: Log) -> Place:
     """Quick: small networks and short episodes on a CPU. Full: the paper's networks, 100,000 updates, 20 episodes.
 
     The learning rate falls to zero over the second half: last weights at a constant rate scatter.
@@ -107,10 +107,10 @@ def where(scale: str, out: Path, say: Say) -> Place:
         small = Settings(
             policy="both", transitions=4000, hidden=(128, 96), autoencoder_hidden=(128, 128), episodes=4, horizon=150
         )
-        return Place(out, 400, small, say=say)
+        return Place(out, 400, small, log=log)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     decaying = Optimizer(decay_from=0.5)
-    return Place(out, 100_000, Settings(policy="both"), device, decaying, say, alone=device == "cpu")
+    return Place(out, 100_000, Settings(policy="both"), device, decaying, log, alone=device == "cpu")
 
 
 def train_agents(
@@ -160,7 +160,7 @@ def _train(place: Place, environment: str, agents: Sequence[tuple[str, float, in
     if worthwhile(engine):
         engine = sparse_engine(engine)
     engine.begin_()
-    place.say(f"{environment}: {len(agents)} agents, masks after {time.monotonic() - begin:.0f} s")
+    place.log(f"{environment}: {len(agents)} agents, masks after {time.monotonic() - begin:.0f} s")
     events = [
         Guarded(event, replica, refused)
         for replica, pruning in enumerate(prunings)
@@ -169,7 +169,7 @@ def _train(place: Place, environment: str, agents: Sequence[tuple[str, float, in
     trained, before = time.monotonic(), engine.count
     fit(engine, folder, events=events, loop=_loop(place, environment))
     rate = len(agents) * (place.steps - before) / (time.monotonic() - trained)
-    place.say(f"{environment}: {rate:.0f} updates/s in all; judging")
+    place.log(f"{environment}: {rate:.0f} updates/s in all; judging")
     figures = _judged(task, engine)
     for replica, agent in enumerate(agents):
         row = _row(place, environment, agent) | {"cohort": len(agents), "updates_per_second": round(rate)}
@@ -200,9 +200,9 @@ def _row(place: Place, environment: str, agent: tuple[str, float, int]) -> Row:
 
 def _write(place: Place, row: Row) -> None:
     agent = row["environment"], row["recipe"], row["sparsity"], row["seed"]
-    write_whole(place.path(*agent), (json.dumps(row, indent=1) + "\n").encode())
+    write_atomically(place.path(*agent), (json.dumps(row, indent=1) + "\n").encode())
     found = "refused" if "refused" in row else f"BCQ {row.get('score', 0):.1f}, BC {row.get('bc_score', 0):.1f}"
-    place.say("{} {} {:g} seed {}: {}".format(*agent, found))
+    place.log("{} {} {:g} seed {}: {}".format(*agent, found))
 
 
 def _name(environment: str, agents: Sequence[tuple[str, float, int]]) -> str:
@@ -228,7 +228,7 @@ def _loop(place: Place, environment: str) -> Loop:
     def on_log(line: Mapping[str, Any]) -> None:
         losses = line["loss/encoder+decoder"]
         shown = losses if isinstance(losses, list) else [losses]
-        place.say(f"{environment} step {line['step']}: autoencoder {' '.join(f'{x or 0:.3f}' for x in shown[:8])}")
+        place.log(f"{environment} step {line['step']}: autoencoder {' '.join(f'{x or 0:.3f}' for x in shown[:8])}")
 
     return Loop(log_every=max(1, place.steps // 20), save_seconds=100.0, on_log=on_log)
 
@@ -240,4 +240,4 @@ def _kept(engine: Engine, replica: int) -> dict[str, tuple[int, int]]:
 
 def _save_decoder(engine: Engine, replica: int, path: Path) -> None:
     """What acts as BC: the decoder's weights, for a pack."""
-    write_whole(path, sealed(engine.state.weights_of(replica)["decoder"]))
+    write_atomically(path, sealed(engine.state.weights_of(replica)["decoder"]))

@@ -36,11 +36,11 @@ def main(words: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(words)
     begin = time.monotonic()
 
-    def say(line: str) -> None:
+    def log(line: str) -> None:
         print(f"{time.monotonic() - begin:7.1f} s  {line}", flush=True)
 
     try:
-        place = where(chosen.scale, Path(chosen.out), say)
+        place = where(chosen.scale, Path(chosen.out), log)
         place = dataclasses.replace(
             place,
             steps=chosen.steps or place.steps,

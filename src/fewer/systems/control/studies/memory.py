@@ -21,7 +21,7 @@ from fewer.packs.pack import write
 from fewer.packs.trace.trace import trace
 from fewer.pruning.pruning import Pruning, layer_keeps, mask_for
 from fewer.report.figure import png
-from fewer.studies.study import Result, Say
+from fewer.studies.study import Log, Result
 from fewer.systems.control.task.settings import Settings
 from fewer.systems.control.task.task import Control
 
@@ -104,7 +104,7 @@ def _masks(task: Control, modules: Modules, method: str, sparsity: float, seed: 
     return mask_for(task, modules, Pruning(method, sparsity), seed=seed) if sparsity else {}
 
 
-def table1(scale: str, out: Path, say: Say) -> Result:
+def table1(scale: str, out: Path, log: Log) -> Result:
     """Bytes of every network in the paper's formats and in ours."""
     task = _task()
     modules = fresh_modules(task, 0)
@@ -124,7 +124,7 @@ def table1(scale: str, out: Path, say: Say) -> Result:
                 rows.append(
                     [part, what, "" if paper is None else paper, f"{size / 1e6:.4f}", away, f"{dense / size:.1f}"]
                 )
-                say(" | ".join(map(str, rows[-1])))
+                log(" | ".join(map(str, rows[-1])))
     return Result(
         title="Table 1: files of the networks, decimal megabytes",
         columns=["network", "format", "paper", "ours", "% apart", "times smaller than dense"],
@@ -136,7 +136,7 @@ def table1(scale: str, out: Path, say: Say) -> Result:
     )  # fmt: skip
 
 
-def fig3(scale: str, out: Path, say: Say) -> Result:
+def fig3(scale: str, out: Path, log: Log) -> Result:
     """Weights kept in each layer at 95 %, mean and deviation over five seeds."""
     task = _task()
     seeds = range(2) if scale == "quick" else range(5)
@@ -167,7 +167,7 @@ def fig3(scale: str, out: Path, say: Say) -> Result:
     )
 
 
-def fig4(scale: str, out: Path, say: Say) -> Result:
+def fig4(scale: str, out: Path, log: Log) -> Result:
     """Megabytes of all networks together against sparsity: dense, coordinates, our pack."""
     task = _task()
     modules = fresh_modules(task, 0)
@@ -180,7 +180,7 @@ def fig4(scale: str, out: Path, say: Say) -> Result:
             coordinates = _coordinates(_tensors(modules, names, masks))
             pack = sum(_packed(modules, part, masks, "float32", Path(folder)) for part in PARTS)
             rows.append([f"{100 * sparsity:g}", *(f"{size / 1e6:.3f}" for size in (dense, coordinates, pack))])
-            say(" | ".join(map(str, rows[-1])))
+            log(" | ".join(map(str, rows[-1])))
     return Result(
         title="Figure 4: megabytes of all networks against sparsity, SNIP",
         columns=["removed %", "dense", "coordinates (paper)", "our pack, lossless"],

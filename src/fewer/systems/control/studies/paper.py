@@ -8,7 +8,7 @@ from typing import Any
 
 from fewer.core.errors import UserError
 from fewer.report.figure import png
-from fewer.studies.study import Result, Say
+from fewer.studies.study import Log, Result
 from fewer.systems.control.studies.cohorts import ENVIRONMENTS, Place, Row, read_rows, train_agents, where
 from fewer.systems.control.task.statistics import statistics
 
@@ -22,18 +22,18 @@ RIVALS = ("random", "erk", "magnitude", "synflow", "set", "rigl", "gradual")
 TRIED = {"snip": ("snip-batches", "snip-rounds", "snip-erk", "snip-rigl"), "grasp": ("grasp-batches",)}
 
 
-def fig1(scale: str, out: Path, say: Say) -> Result:
+def fig1(scale: str, out: Path, log: Log) -> Result:
     """SNIP."""
-    return _figure(1, "snip", "SNIP", scale, out, say)
+    return _figure(1, "snip", "SNIP", scale, out, log)
 
 
-def fig2(scale: str, out: Path, say: Say) -> Result:
+def fig2(scale: str, out: Path, log: Log) -> Result:
     """GraSP."""
-    return _figure(2, "grasp", "GraSP", scale, out, say)
+    return _figure(2, "grasp", "GraSP", scale, out, log)
 
 
-def _figure(number: int, criterion: str, spelled: str, scale: str, out: Path, say: Say) -> Result:
-    place = where(scale, out, say)
+def _figure(number: int, criterion: str, spelled: str, scale: str, out: Path, log: Log) -> Result:
+    place = where(scale, out, log)
     wanted = [("dense", 0.0)] + [(criterion, sparsity) for sparsity in SPARSITIES[scale]]
     wanted += [(rival, HEADLINE[scale]) for rival in (*RIVALS, *TRIED[criterion])]
     rows = _found(place, wanted, scale)
@@ -54,7 +54,7 @@ def _found(place: Place, wanted: Sequence[tuple[str, float]], scale: str) -> lis
     if scale == "quick":
         return train_agents(place, "hopper", wanted, (0, 1))
     if place.device == "cpu":
-        place.say(
+        place.log(
             "no CUDA GPU: only finished agents are read; python -m fewer.systems.control.studies.full trains more"
         )
         if not (found := read_rows(place)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from fewer.core.errors import UserError
 from fewer.core.settings import check_choices, check_ranges
@@ -14,7 +14,7 @@ __all__ = ["PRESETS", "Settings"]
 ALGORITHMS = ("bcq", "bc", "plain-bc", "td3bc", "iql")
 POLICIES = ("own", "decoder", "both")
 TWINS = ("own", "copy")
-HARMS = ("distance", "value")
+ATTACK_LOSSES = ("distance", "value")
 JUDGES = ("auto", "rollout", "fqe")
 
 
@@ -25,6 +25,8 @@ def _option(default: Any, text: str, unit: str = "") -> Any:
 @dataclass(frozen=True)
 class Settings:
     """The logs, the algorithm that learns from them, and how its policy is judged."""
+
+    RENAMED: ClassVar[dict[str, str]] = {"harm": "attack_loss"}
 
     environment: str = _option("hopper", "halfcheetah, hopper, walker2d, any Gymnasium id, or none (logs alone)")
     data: str = _option("", "file of logged steps; empty: the embedded expert's")
@@ -56,7 +58,7 @@ class Settings:
     horizon: int = _option(0, "cut episodes after so many steps; 0: the environment's own limit", "steps")
     judge: str = _option("auto", "rollout, fqe (from logs alone), or auto: rollout where there is an environment")
     fqe_steps: int = _option(4000, "training steps of fitted Q evaluation")
-    harm: str = _option("distance", "what an attack increases: distance of the action, or value it costs")
+    attack_loss: str = _option("distance", "what an attack increases: distance of the action, or value it costs")
 
     def __post_init__(self) -> None:
         check_choices(self, _CHOICES)
@@ -67,8 +69,10 @@ class Settings:
                 raise UserError(f"{name} {widths}", "at least one width of 1 or more", f"--set {name}=400,300")
         if self.policy != "own" and self.algorithm != "bcq":
             raise UserError(f"policy {self.policy} of {self.algorithm}", "own", "only bcq has a decoder beside")
-        if self.harm == "value" and self.algorithm in ("bc", "plain-bc"):
-            raise UserError(f"harm value of {self.algorithm}", "distance", "only algorithms with a critic know values")
+        if self.attack_loss == "value" and self.algorithm in ("bc", "plain-bc"):
+            raise UserError(
+                f"attack_loss value of {self.algorithm}", "distance", "only algorithms with a critic know values"
+            )
         if self.environment == "none" and self.judge == "rollout":
             raise UserError("roll-outs without an environment", "an environment or judge=fqe")
         if self.environment == "none" and not self.data:
@@ -90,7 +94,7 @@ class Settings:
         return cls(**{"normalise": False, "candidates": 100, "sampled": True, **changes})
 
 
-_CHOICES = {"algorithm": ALGORITHMS, "policy": POLICIES, "twin": TWINS, "harm": HARMS, "judge": JUDGES}
+_CHOICES = {"algorithm": ALGORITHMS, "policy": POLICIES, "twin": TWINS, "attack_loss": ATTACK_LOSSES, "judge": JUDGES}
 _RANGES = (
     ("transitions", 1, 10**9),
     ("data_seed", 0, 2**62),

@@ -125,7 +125,7 @@ class Control(Task[Steps]):
         middle, half = (self.constants[name].repeat(times) for name in ("middle", "half_range"))
         return middle + half * action
 
-    def surface(self, batch: Steps) -> Tensor:
+    def perturbable(self, batch: Steps) -> Tensor:
         """The observations, in standard deviations of the logs."""
         return self._units(batch.observation)(batch.observation)
 
@@ -138,11 +138,11 @@ class Control(Task[Steps]):
     def _units(self, like: Tensor) -> Normaliser:
         return Normaliser(*(part.to(like) for part in self.normaliser))
 
-    def harm(self, nets: Nets, batch: Steps, noise: Noise) -> Tensor:
-        """How far the action moves, squared; or, with harm=value, what the true state loses by it."""
+    def attack_loss(self, nets: Nets, batch: Steps, noise: Noise) -> Tensor:
+        """How far the action moves, squared; or, with attack_loss=value, what the true state loses by it."""
         clean = batch.clean if isinstance(batch, Disturbed) else batch.observation
         action = self.algorithm.act(nets, self._seen(batch.observation), noise)
-        if self.settings.harm == "value":
+        if self.settings.attack_loss == "value":
             value: Tensor = nets.critic(self._seen(clean), action[:, : self.algorithm.actions])
             return -value
         # away from the action at a neighbour of the true observation: at that itself the slope would be zero
@@ -176,7 +176,7 @@ class Control(Task[Steps]):
     def _rolled_out(
         self, world: Environment, split: int, replicas: int
     ) -> Generator[Steps, Tensor, list[dict[str, float]]]:
-        from fewer.systems.control.task.worlds.evaluation import figures, roll_outs
+        from fewer.systems.control.task.worlds.evaluation import metrics, roll_outs
 
         settings, actions = self.settings, self.algorithm.actions
         policies = 2 if settings.policy == "both" else 1
@@ -195,7 +195,7 @@ class Control(Task[Steps]):
             except StopIteration as stop:
                 done = stop.value
                 break
-        found = [figures(world, *both) for both in zip(done.returns, done.lengths)]
+        found = [metrics(world, *both) for both in zip(done.returns, done.lengths)]
         if policies == 1:
             return found
         return [

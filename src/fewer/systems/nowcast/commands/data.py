@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    from fewer.cli.show import say
+    from fewer.cli.show import show
     from fewer.systems.nowcast.task.files.check import check
     from fewer.systems.nowcast.task.files.layout import layout_of
 
@@ -55,7 +55,7 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UserError(report.problems[0], "at least one region-year that can be read")
     if arguments.json:
         found: list[dict[str, Any]] = [{**vars(one), "place": list(one.place)} for one in report.found]
-        say({"found": found, "problems": report.problems, "contests": report.contests}, True)
+        show({"found": found, "problems": report.problems, "contests": report.contests}, True)
         return
     for one in report.found:
         print(one.line())
@@ -66,7 +66,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _generate(arguments: argparse.Namespace) -> None:
-    from fewer.cli.show import say
+    from fewer.cli.show import show
     from fewer.core.settings import nearest
     from fewer.systems.nowcast.task.files.layout import CONTESTS
     from fewer.systems.nowcast.task.generated.archive import write_archive
@@ -78,11 +78,11 @@ def _generate(arguments: argparse.Namespace) -> None:
         windows=arguments.windows, device=arguments.device,
     )  # fmt: skip
     use = f"fewer train nowcast --set data={arguments.generate} --out runs/nowcast"
-    say({"out": arguments.generate, "files": len(written), "use": use}, arguments.json)
+    show({"out": arguments.generate, "files": len(written), "use": use}, arguments.json)
 
 
 def _pack(arguments: argparse.Namespace) -> None:
-    from fewer.cli.show import progress, say
+    from fewer.cli.show import progress, show
     from fewer.systems.nowcast.task.files.archive import Reading, open_archive
     from fewer.systems.nowcast.task.files.layout import SPLITS
     from fewer.systems.nowcast.task.files.packed import Cached
@@ -108,19 +108,19 @@ def _pack(arguments: argparse.Namespace) -> None:
                 read += reader.fill(row, row + 1)
                 total += 1
                 tick({"step": total})
-    say({"rows": total, "records_read": read, "cache": arguments.cache}, arguments.json)
+    show({"rows": total, "records_read": read, "cache": arguments.cache}, arguments.json)
 
 
 def _radar(arguments: argparse.Namespace) -> None:
     import numpy as np
 
-    from fewer.cli.show import say
+    from fewer.cli.show import show
     from fewer.systems.nowcast.task.files.radar import read
 
     event = read(arguments.radar)
     seen = np.isfinite(event.rates)
     wet = event.rates[seen] >= np.float32(0.2)
-    say(
+    show(
         {
             "frames": len(event.rates), "rows": event.rates.shape[1], "columns": event.rates.shape[2],
             "kilometres": event.kilometres, "minutes": float(event.minutes[-1]), "seen": float(seen.mean()),

@@ -44,7 +44,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write, then check what was written; or only check."""
-    from fewer.cli.show import say
+    from fewer.cli.show import show
 
     _rules(arguments)
     if arguments.contest != "all":
@@ -53,10 +53,10 @@ def run(arguments: argparse.Namespace) -> None:
         problems = _verified(Path(arguments.verify), arguments)
         if problems:
             if arguments.json:
-                say({"problems": problems}, True)
+                show({"problems": problems}, True)
             more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
             raise UserError(f"{problems[0]}{more}", "a submission that the competition takes", "--json lists all")
-        say({"verified": arguments.verify}, arguments.json)
+        show({"verified": arguments.verify}, arguments.json)
         return
     if not arguments.run or not arguments.data or not (arguments.out or arguments.netcdf):
         raise UserError("too little to go on", "RUN --data DIR and --out FILE.zip or --netcdf DIR", "or --verify FILE")
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> None:
     archive = _archive(arguments, literal=_literal(runs[0]))
     predict = _predictor(arguments, runs, archive)
     written = _write(arguments, archive, predict)
-    say(written, arguments.json)
+    show(written, arguments.json)
 
 
 def _rules(arguments: argparse.Namespace) -> Rules:

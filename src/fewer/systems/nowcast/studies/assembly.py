@@ -17,7 +17,7 @@ from fewer.core.task import Data, Predict
 from fewer.systems.nowcast.studies.pieces import STEPS, Place, Truth, levels, truth
 from fewer.systems.nowcast.task.generated.windows import places
 from fewer.systems.nowcast.task.scores.scores import Counts, Scores, mean_iou
-from fewer.systems.nowcast.task.scores.thresholds import LOWEST, Choice, choose
+from fewer.systems.nowcast.task.scores.thresholds import LOWEST, BestCheckpoint, choose
 from fewer.systems.nowcast.task.task import Nowcast
 from fewer.systems.nowcast.task.windows import LEADS, Windows
 
@@ -74,7 +74,7 @@ def recalled(name: str, place: Place) -> Predict:
     return predict
 
 
-def decided(predict: Predict, choice: Choice) -> Predict:
+def decided(predict: Predict, choice: BestCheckpoint) -> Predict:
     """The same with decisions already made: 1 where it says rain."""
     limits = torch.tensor(choice.thresholds).view(1, -1, 1, 1)
 
@@ -98,7 +98,7 @@ def scored(
     return scores
 
 
-def threshold(task: Recorded, predict: Predict, *, per_lead: bool = False) -> Choice:
+def threshold(task: Recorded, predict: Predict, *, per_lead: bool = False) -> BestCheckpoint:
     """Chosen on the validation windows; baselines that never say 0.2 may go below."""
     scores = scored(task, predict, "validation", histograms=True)
     lowest = LOWEST if predict_reaches(scores) else 0.02
@@ -114,7 +114,7 @@ def predict_reaches(scores: Scores) -> bool:
 def by_year(scores: Scores) -> dict[str, float]:
     """The mean over region-years, and over those of each year; region-years without any rain are left out of both."""
     counts, places = scores.counts, scores.places
-    found = {"total": scores.figures()["iou"]}
+    found = {"total": scores.metrics()["iou"]}
     for year in ("2019", "2020"):
         own = [place for place in places.unique().tolist() if scores.regions[place].startswith(year)]
         groups = [Counts(*[part[places == place] for part in counts]).sum() for place in own]

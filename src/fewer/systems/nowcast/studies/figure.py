@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from fewer.ensemble.combine import combine
-from fewer.studies.study import Result, Say
+from fewer.studies.study import Log, Result
 from fewer.systems.nowcast.pictures import by_hour, by_lead, film
 from fewer.systems.nowcast.studies.judged import Judged
 from fewer.systems.nowcast.studies.members import MEMBERS, VOTERS
@@ -22,9 +22,9 @@ __all__ = ["fig1"]
 REGION, YEAR = "roxi_0004", 2020  # the paper's
 
 
-def fig1(scale: str, out: Path, say: Say) -> Result:
+def fig1(scale: str, out: Path, log: Log) -> Result:
     """The vote's forecast of the window of the paper's region-year whose rain changes most, and IoU by lead time."""
-    place = where(scale, out, say)
+    place = where(scale, out, log)
     names = available(scale, place)
     judged = Judged(place, "test")
     voters = [name for name in VOTERS if name in names] or names
@@ -60,7 +60,7 @@ def fig1(scale: str, out: Path, say: Say) -> Result:
             "nowcast-leads.png": by_lead(curves),
             "nowcast-fig1.gif": film(*fields),
         },
-        details={"curves": curves, "window": window, "shown": shown, "vote": scores.figures()},
+        details={"curves": curves, "window": window, "shown": shown, "vote": scores.metrics()},
     )
 
 

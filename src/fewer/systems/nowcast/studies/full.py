@@ -74,18 +74,18 @@ def _run(chosen: argparse.Namespace) -> int:
     if chosen.processes < 1:
         raise UserError(f"--processes {chosen.processes}", "at least one")
     begin = time.monotonic()
-    say = timed(begin)
-    place = Place(Path(chosen.out), _scale(chosen), chosen.device, say)
+    log = timed(begin)
+    place = Place(Path(chosen.out), _scale(chosen), chosen.device, log)
     if chosen.processes > 1 and chosen.seconds is None:
         return run_together(chosen.pieces, place, chosen.processes, begin)
     for name in chosen.pieces:
         if chosen.seconds is not None:
             if name in MEMBERS:
                 speed = _samples_a_second(name, place)
-                say(f"{name}: {speed:.2f} samples/s, {int(speed * chosen.seconds)} samples in {chosen.seconds:g} s")
+                log(f"{name}: {speed:.2f} samples/s, {int(speed * chosen.seconds)} samples in {chosen.seconds:g} s")
             continue
         run_piece(name, place)
-        say(f"{name} done")
+        log(f"{name} done")
     return 0
 
 

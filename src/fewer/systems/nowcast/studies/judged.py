@@ -10,7 +10,7 @@ from fewer.systems.nowcast.studies.assembly import Recorded, decided, recalled, 
 from fewer.systems.nowcast.studies.pieces import Place, record
 from fewer.systems.nowcast.studies.skill import Skill, skill
 from fewer.systems.nowcast.task.scores.scores import Scores
-from fewer.systems.nowcast.task.scores.thresholds import Choice
+from fewer.systems.nowcast.task.scores.thresholds import BestCheckpoint
 
 __all__ = ["Judged"]
 
@@ -31,7 +31,7 @@ class Judged:
     def forecast(self, name: str) -> Predict:
         return self._once("forecast", name, lambda: recalled(name, self.place))
 
-    def choice(self, name: str) -> Choice:
+    def choice(self, name: str) -> BestCheckpoint:
         """The threshold chosen on validation windows."""
         return self._once("choice", name, lambda: threshold(self.task, self.forecast(name)))
 
@@ -55,7 +55,7 @@ class Judged:
         """Of any forecast, rain weighted as in the training of that piece."""
         return skill(self.task, predict, self.split, self.piece(like)["positive_weight"])
 
-    def scored(self, predict: Predict, choice: Choice | None = None) -> Scores:
+    def scored(self, predict: Predict, choice: BestCheckpoint | None = None) -> Scores:
         """Of any forecast, from the chosen threshold or from 0.5 on."""
         return scored(self.task, predict, self.split, decision=0.5 if choice is None else choice.thresholds)
 

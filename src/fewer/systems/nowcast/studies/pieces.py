@@ -32,11 +32,11 @@ from fewer.core.engines.loop import Loop, fit
 from fewer.core.engines.plain import Plain
 from fewer.core.errors import UserError
 from fewer.core.files import checkpoint
-from fewer.core.files.atomic import write_whole
+from fewer.core.files.atomic import write_atomically
 from fewer.core.files.run_folder import Folder
 from fewer.core.machine.versions import versions
 from fewer.core.task import Data, Predict
-from fewer.studies.study import Say, hardware
+from fewer.studies.study import Log, hardware
 from fewer.systems.nowcast.studies.members import SCALES, Member, Scale, member
 from fewer.systems.nowcast.task.baselines.climatology import Climatology
 from fewer.systems.nowcast.task.baselines.persistence import SatelliteExtrapolation, SatellitePersistence
@@ -77,7 +77,7 @@ class Place:
     out: Path
     scale: Scale = SCALES["quick"]
     device: str = "cpu"
-    say: Say = print
+    log: Log = print
 
     def path(self, name: str, suffix: str) -> Path:
         return self.out / "pieces" / f"nowcast-{name}.{suffix}"
@@ -168,10 +168,10 @@ def run_piece(name: str, place: Place) -> dict[str, Any]:
     seconds = round(time.monotonic() - begin, 1)
     content = {"piece": name, "wet_pixels": wet_pixels, "seconds": seconds, **details, **made}
     packed = _zipped(arrays)
-    write_whole(place.path(name, "npz"), packed)
-    write_whole(path, (json.dumps(content, indent=1) + "\n").encode())
+    write_atomically(place.path(name, "npz"), packed)
+    write_atomically(path, (json.dumps(content, indent=1) + "\n").encode())
     shutil.rmtree(place.unfinished(name).path, ignore_errors=True)
-    place.say(f"{name}: {content['seconds']} s, {len(packed) / 1e6:.1f} MB")
+    place.log(f"{name}: {content['seconds']} s, {len(packed) / 1e6:.1f} MB")
     return content
 
 
@@ -219,12 +219,12 @@ def _trained(one: Member, place: Place) -> tuple[Predict, dict[str, Any]]:
     with folder.locked():
         folder.claim({"scale": {**dataclasses.asdict(scale), "compile": False}, "device": place.device}, versions())
         if checkpoint.restore_(engine, folder):
-            place.say(f"{one.name}: goes on after step {engine.count} of {steps}")
+            place.log(f"{one.name}: goes on after step {engine.count} of {steps}")
         begin, before = time.monotonic(), engine.count
         fit(engine, folder, loop=Loop(log_every=max(steps // 20, 1)))
         seconds, trained = time.monotonic() - begin, (engine.count - before) * scale.batch
         losses = folder.lines()
-    place.say(f"{one.name}: {trained} samples, {trained / seconds:.2f} samples/s")
+    place.log(f"{one.name}: {trained} samples, {trained / seconds:.2f} samples/s")
     modules = engine.state.modules_of(0)
     details = {
         "samples": steps * scale.batch,

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.multiprocessing import get_context
 
 from fewer.core.errors import UserError
-from fewer.studies.study import Say
+from fewer.studies.study import Log
 from fewer.systems.nowcast.studies.pieces import JUDGED, Place, run_piece
 
 __all__ = ["run_together", "timed"]
@@ -29,13 +29,13 @@ _LOOK = 0.2  # seconds between looks at the processes
 _THREADS = 1
 
 
-def timed(begin: float) -> Say:
+def timed(begin: float) -> Log:
     """Lines with the seconds since then, by the clock that all processes share."""
 
-    def say(line: str) -> None:
+    def log(line: str) -> None:
         print(f"{time.monotonic() - begin:7.1f} s  {line}", flush=True)
 
-    return say
+    return log
 
 
 def run_together(names: Sequence[str], place: Place, processes: int, begin: float) -> int:
@@ -49,7 +49,7 @@ def run_together(names: Sequence[str], place: Place, processes: int, begin: floa
     drawn, queue = context.Barrier(processes), context.SimpleQueue()
     for name in [*names, *[""] * processes]:
         queue.put(name)
-    silent = dataclasses.replace(place, say=print)
+    silent = dataclasses.replace(place, log=print)
     workers = [
         context.Process(target=_work, args=(part, processes, silent, rooms, (drawn, queue), begin))
         for part in range(processes)
@@ -75,7 +75,7 @@ def _work(
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(_THREADS)
     drawn, queue = shared
-    place = dataclasses.replace(place, say=timed(begin))
+    place = dataclasses.replace(place, log=timed(begin))
     for split, room in rooms.items():
         place.wish(split).draw_(room, part, parts)
     if place.device != "cpu":
@@ -84,14 +84,14 @@ def _work(
     for split, room in rooms.items():
         place.hold_(split, room)
     if part == 0:
-        place.say(f"windows drawn by {parts} processes")
+        place.log(f"windows drawn by {parts} processes")
     while name := queue.get():
         try:
             run_piece(name, place)
         except UserError as error:
             print(error, file=sys.stderr)
             sys.exit(2)
-        place.say(f"{name} done")
+        place.log(f"{name} done")
 
 
 def _end_with_parent() -> None:

@@ -25,7 +25,7 @@ def row(
     means, found = by_year(scores), interval(scores)
     beside = "" if paper is None else ", ".join(f"{value:.3f}" for value in paper)
     ours = f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
-    more = ["", "", ""] if skilled is None else [f"{value:.4f}" for value in skilled.figures().values()]
+    more = ["", "", ""] if skilled is None else [f"{value:.4f}" for value in skilled.metrics().values()]
     size = "" if parameters is None else f"{parameters:,}"
     return [title, beside, ours, f"{means['2019']:.3f}", f"{means['2020']:.3f}", *more, size]
 

@@ -32,7 +32,7 @@ class Skill:
     apart: Tensor  # mean probability where it rained less where it did not; NaN where one of both is nowhere
     places: Tensor
 
-    def figures(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """Precision of all windows together, means over windows of the others."""
         return {
             "average_precision": average_precision(self.levels.sum(0)),

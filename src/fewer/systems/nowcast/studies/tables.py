@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from fewer.core.errors import UserError
-from fewer.studies.study import Result, Say
+from fewer.studies.study import Log, Result
 from fewer.systems.nowcast.studies.assembly import by_year, scored, threshold
 from fewer.systems.nowcast.studies.judged import Judged
 from fewer.systems.nowcast.studies.members import MEMBERS, SCALES, UPWIND
@@ -43,9 +43,9 @@ TABLE2: dict[str, Paper] = {
 _FIXED: dict[float, Paper] = {0.2: (0.227, 0.248, 0.207), 0.65: (0.194, 0.204, 0.183)}  # Swin-UNETR's, in Table 1
 
 
-def where(scale: str, out: Path, say: Say) -> Place:
+def where(scale: str, out: Path, log: Log) -> Place:
     """Quick pieces are made here; full ones are made where there is a GPU, and otherwise only read."""
-    place = Place(out, SCALES[scale], "cuda" if scale == "full" and torch.cuda.is_available() else "cpu", say)
+    place = Place(out, SCALES[scale], "cuda" if scale == "full" and torch.cuda.is_available() else "cpu", log)
     if scale == "full" and (found := _scale_of(out)) is not None:
         place = dataclasses.replace(place, scale=dataclasses.replace(place.scale, **found))
     return place
@@ -78,9 +78,9 @@ def available(scale: str, place: Place) -> list[str]:
     return list(pieces)
 
 
-def table1(scale: str, out: Path, say: Say) -> Result:
+def table1(scale: str, out: Path, log: Log) -> Result:
     """Every model of the paper's Table 1 and ours, on the test windows."""
-    place = where(scale, out, say)
+    place = where(scale, out, log)
     names = available(scale, place)
     judged = Judged(place, "test")
     every = [*(name for name in BASELINES if judged.piece(name)), *names]
@@ -89,20 +89,20 @@ def table1(scale: str, out: Path, say: Say) -> Result:
         rows += _rows(judged, name, MEMBERS[name].paper if name in MEMBERS else None)
         details[name] = _details(judged, name)
         limit = judged.choice(name).thresholds[0]
-        say(f"{name}: {interval(judged.at_half(name))}, from {limit:.2f} on: {interval(judged.at_choice(name))}")
+        log(f"{name}: {interval(judged.at_half(name))}, from {limit:.2f} on: {interval(judged.at_choice(name))}")
         if name == "swin":
             rows += _other_thresholds(judged, name)
     return _result(scale, judged, names, rows, details, every)
 
 
-def table2(scale: str, out: Path, say: Say) -> Result:
+def table2(scale: str, out: Path, log: Log) -> Result:
     """The paper's Table 2 and ours, on held-out windows."""
-    place = where(scale, out, say)
+    place = where(scale, out, log)
     names = available(scale, place)
     judged = Judged(place, "heldout")
     wanted: list[str] = [name for name in ("baseline", "improved", "swin", "focus", "drift") if name in names]
     rows = [each for name in wanted for each in _rows(judged, name, TABLE2.get(name))]
-    found = {name: {**by_year(judged.at_choice(name)), **judged.skill(name).figures()} for name in wanted}
+    found = {name: {**by_year(judged.at_choice(name)), **judged.skill(name).metrics()} for name in wanted}
     return _result(scale, judged, names, rows, {"members": found}, wanted)
 
 
@@ -149,7 +149,7 @@ def _details(judged: Judged, name: str) -> dict[str, Any]:
         "at_half": by_year(half), "interval": list(interval(half)), "threshold": judged.choice(name).thresholds[0],
         "at_threshold": by_year(chosen), "by_place": half.by_place(), "by_lead": half.by_lead()["iou"],
         **{key: piece.get(key) for key in ("samples", "training_seconds", "parameters", "settings")},
-        **(judged.skill(name).figures() if name in MEMBERS else {}),
+        **(judged.skill(name).metrics() if name in MEMBERS else {}),
     }  # fmt: skip
 
 
@@ -157,7 +157,7 @@ def _contrasts(judged: Judged, names: Sequence[str]) -> list[str]:
     """Whether improved and Swin-UNETR are above the baseline, and the geometry-aware models above all others."""
     pairs = [("improved", "baseline"), ("swin", "baseline"), ("drift", "focus"), ("drift", "satellite-extrapolation")]
     if others := [name for name in names if name in MEMBERS and name not in OURS]:
-        best = max(others, key=lambda name: judged.at_choice(name).figures()["iou"])
+        best = max(others, key=lambda name: judged.at_choice(name).metrics()["iou"])
         pairs += [(name, best) for name in ("focus", "drift")]
     return [_contrast(judged, first, second) for first, second in pairs if first in names and second in names]
 

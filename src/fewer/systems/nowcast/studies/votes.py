@@ -58,15 +58,15 @@ def _combined(found: Together, judged: Judged, group: Sequence[str], how: str, t
     """One way to combine a group, beside its best member."""
     predict = _ensemble(judged, group, how)
     scores = judged.scored(predict, threshold(judged.task, predict) if how in _SOFT else None)
-    best = max(group, key=lambda name: judged.at_choice(name).figures()["iou"])
+    best = max(group, key=lambda name: judged.at_choice(name).metrics()["iou"])
     gain = difference(scores, judged.at_choice(best))
     details = {**by_year(scores), "above_best_single": list(gain), "best_single": best}
     line, skilled = f"{how} of {title}: IoU {signed(gain)} above {best}", None
     if how in _SOFT:
         skilled = judged.skill_of(predict, group[0])
-        finest = max(group, key=lambda name: judged.skill(name).figures()["average_precision"])
+        finest = max(group, key=lambda name: judged.skill(name).metrics()["average_precision"])
         above = precision_above(skilled, judged.skill(finest))
-        details |= {**skilled.figures(), "precision_above_best_single": list(above)}
+        details |= {**skilled.metrics(), "precision_above_best_single": list(above)}
         line += f"; average precision {signed(above)} above {finest}"
     paper = PAPER.get((how, judged.split)) if title == _PAPERS else None
     found.rows.append(row(f"{how} of {title} ({len(group)})", paper, scores, skilled=skilled))

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fewer.studies.study import Result, Say
+from fewer.studies.study import Log, Result
 from fewer.systems.nowcast.task.bands import BANDS
 from fewer.systems.nowcast.task.baselines.extrapolation import displacements
 from fewer.systems.nowcast.task.baselines.motion import carried, motion
@@ -111,7 +111,7 @@ def _overlap(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> tuple[int, int
     return int((one & other).sum()), int((one | other).sum())
 
 
-def weather(scale: str, out: Path, say: Say) -> Result:
+def weather(scale: str, out: Path, log: Log) -> Result:
     """Both seeds side by side: one that constants were tuned on, one that nobody looked at."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     count, images = (80, 400) if scale == "quick" else (240, 960)
@@ -119,7 +119,7 @@ def weather(scale: str, out: Path, say: Say) -> Result:
     for seed in (TUNED, UNSEEN):
         tallies.append(measure(count, 252, seed, device))
         bands.append(measure_bands(images, 252, seed, device))
-        say(f"seed {seed}: persistence {' '.join(f'{value:.3f}' for value in tallies[-1].scores('persistence'))}")
+        log(f"seed {seed}: persistence {' '.join(f'{value:.3f}' for value in tallies[-1].scores('persistence'))}")
     rows = [*_score_rows(tallies), *_rate_rows(tallies), *_band_rows(bands)]
     missed = sum(row[-1] == "no" for row in rows)
     return Result(

@@ -49,7 +49,7 @@ class Settings:
     positive_weight: float = _option(0.0, "weight of rain in the loss; 0: ln(1 / wet share of the training data)")
     augment: bool = _option(False, "turn and mirror training samples")
     checkpoint: bool = _option(False, "recompute activations in the backward pass: less memory, more time")
-    train_on_all: bool = _option(False, "learn from the validation windows too; figures then say so")
+    train_on_all: bool = _option(False, "learn from the validation windows too; metrics then say so")
 
     def __post_init__(self) -> None:
         check_choices(self, {"model": tuple(MODELS), "adaptation": ADAPTATIONS, "loss": tuple(LOSSES)})

@@ -107,7 +107,7 @@ class Nowcast(Task[Windows]):
             batch = data.take(index)
             scores.add((yield batch), batch.rate, batch.valid, batch.place)
         hours = Counts(*[part.view(-1, _PER_HOUR).sum(1) for part in scores.counts.sum(0)]).iou().tolist()
-        found = scores.figures() | {f"iou_hour_{hour}": value for hour, value in enumerate(hours, 1)}
+        found = scores.metrics() | {f"iou_hour_{hour}": value for hour, value in enumerate(hours, 1)}
         if judged != split:
             found["judged_on_validation"] = 1.0
         if self.settings.train_on_all:
@@ -127,7 +127,7 @@ class Nowcast(Task[Windows]):
             scores.add((yield batch), batch.rate, batch.valid, batch.place)
         return {int(place): iou for place, iou in scores.by_place().items()}
 
-    def surface(self, batch: Windows) -> Tensor:
+    def perturbable(self, batch: Windows) -> Tensor:
         """The images, standardised."""
         return batch.satellite
 
@@ -135,7 +135,7 @@ class Nowcast(Task[Windows]):
         """The windows with other images; what fell stays."""
         return batch._replace(satellite=surface)
 
-    def harm(self, nets: Nets, batch: Windows, noise: Noise) -> Tensor:
+    def attack_loss(self, nets: Nets, batch: Windows, noise: Noise) -> Tensor:
         """Cross entropy over the valid pixels of each sample."""
         logits = self.logits(nets, self.inputs(batch))
         return valid_mean(cross_entropy(logits, self._wet(batch), 1.0), batch.valid, (1, 2, 3))

@@ -52,7 +52,7 @@ def _seconds(content: dict[str, Any], most: int | None) -> tuple[float, int]:
         grid = type(grid)(tuple(picked), grid.resources)
     with tempfile.TemporaryDirectory() as folder:
         begin = time.perf_counter()
-        rows = Sweep(grid, Path(folder) / "sweep", Where("here")).run()
+        rows = Sweep(grid, Path(folder) / "sweep", Where("inline")).run()
         seconds = time.perf_counter() - begin
     failed = [row["why"] for row in rows if row["status"] != "done"]
     if failed:

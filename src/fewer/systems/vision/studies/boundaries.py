@@ -18,7 +18,7 @@ from fewer.core.data import convert
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.seed import Stream
 from fewer.report.figure import png
-from fewer.studies.study import Result, Say
+from fewer.studies.study import Log, Result
 from fewer.systems.vision.studies.training import BUDGET, accuracies, device, mnist, trained
 from fewer.systems.vision.task.data import Images
 from fewer.systems.vision.task.task import Settings, Vision
@@ -37,7 +37,7 @@ def slices(task: Vision, modules: Mapping[str, nn.Module], batch: Images) -> Ten
     noise = Stream(zero, zero, batch.pixels.dtype)
     pixels = batch.pixels.detach().requires_grad_(True)
     with torch.enable_grad():
-        (slope,) = torch.autograd.grad(task.harm(nets, task.replace(batch, pixels), noise).sum(), pixels)
+        (slope,) = torch.autograd.grad(task.attack_loss(nets, task.replace(batch, pixels), noise).sum(), pixels)
     first = noise.uniform("half", tuple(pixels.shape[1:])) < 0.5
     across, up = slope.sign() * first, slope.sign() * ~first
     line = torch.linspace(-_REACH, _REACH, _SIDE, dtype=pixels.dtype, device=pixels.device)
@@ -50,7 +50,7 @@ def slices(task: Vision, modules: Mapping[str, nn.Module], batch: Images) -> Ten
     return torch.stack(maps)
 
 
-def boundaries(scale: str, out: Path, say: Say) -> Result:
+def boundaries(scale: str, out: Path, log: Log) -> Result:
     """The surroundings of test images for a standard and a hardened network."""
     steps, count = SCALES[scale]
     task = Vision(Settings(network="cnn2", data=mnist(scale)))
@@ -61,14 +61,14 @@ def boundaries(scale: str, out: Path, say: Say) -> Result:
     details: dict[str, Any] = {}
     for name, hardening in (("standard", ""), ("hardened", HARDENING)):
         longer = 2 if hardening else 1
-        modules = trained(task, steps=longer * steps, hardening=hardening, on=on, say=say)
+        modules = trained(task, steps=longer * steps, hardening=hardening, on=on, log=log)
         found = slices(task, modules, convert(batch, torch.device(on), torch.float32)).cpu()
         kept, distance = _measured(found, batch.label)
         clean, attacked = accuracies(task, modules)
         rows.append([name, *(round(100 * share, 1) for share in (clean, attacked, kept)), round(distance, 3)])
         details[name] = {"clean": clean, "pgd10": attacked, "kept": kept, "distance": distance}
         maps[name] = found
-        say(" | ".join(map(str, rows[-1])))
+        log(" | ".join(map(str, rows[-1])))
     return Result(
         title="Decision boundaries around real images",
         columns=["network", "clean %", "PGD-10 %", "of the drawn ball with the right class %", "median distance"],

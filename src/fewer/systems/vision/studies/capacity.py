@@ -14,7 +14,7 @@ from typing import Any
 
 from fewer.core.engines.optimizer import Optimizer
 from fewer.report.figure import png
-from fewer.studies.study import Result, Say
+from fewer.studies.study import Log, Result
 from fewer.systems.vision.studies.pieces import DENSE, Piece, cured, expect_pieces, gradual, run_piece, where
 
 __all__ = ["capacity_pieces", "curves", "table2", "table3"]
@@ -55,18 +55,18 @@ def _quick(piece: Piece, scale: str) -> Piece:
     return piece if scale == "full" else dataclasses.replace(piece, seeds=(0,), batch=128, points=4)
 
 
-def table2(scale: str, out: Path, say: Say) -> Result:
+def table2(scale: str, out: Path, log: Log) -> Result:
     """PGD-trained, PGD-40 attacked."""
-    return _table("pgd", scale, out, say)
+    return _table("pgd", scale, out, log)
 
 
-def table3(scale: str, out: Path, say: Say) -> Result:
+def table3(scale: str, out: Path, log: Log) -> Result:
     """FGSM-trained, FGSM attacked; PGD-40 beside it, because FGSM alone is no measure of robustness."""
-    return _table("fgsm", scale, out, say)
+    return _table("fgsm", scale, out, log)
 
 
-def _table(attack: str, scale: str, out: Path, say: Say) -> Result:
-    place = where(scale, out, say)
+def _table(attack: str, scale: str, out: Path, log: Log) -> Result:
+    place = where(scale, out, log)
     rows, details = [], {}
     for name, piece in capacity_pieces(attack, scale).items():
         found = run_piece(dataclasses.replace(piece, prunings=(DENSE,)), place)
@@ -120,9 +120,9 @@ def percent(rows: Sequence[Mapping[str, Any]], key: str) -> str:
     return f"{statistics.fmean(values):.1f}{spread}"
 
 
-def curves(scale: str, out: Path, say: Say) -> Result:
+def curves(scale: str, out: Path, log: Log) -> Result:
     """Figures 2 and 3: accuracy against capacity beside the paper's, and on the way of training."""
-    place = where(scale, out, say)
+    place = where(scale, out, log)
     found = {
         attack: {
             name: run_piece(dataclasses.replace(piece, prunings=(DENSE,)), place) for name, piece in pieces.items()

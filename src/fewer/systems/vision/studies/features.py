@@ -15,7 +15,7 @@ import torch
 
 from fewer.pruning.features.usefulness import Reach, Usefulness, usefulness
 from fewer.report.figure import png
-from fewer.studies.study import Result, Say
+from fewer.studies.study import Log, Result
 from fewer.systems.vision.studies.training import accuracies, device, mnist, trained
 from fewer.systems.vision.task.task import Settings, Vision
 
@@ -32,7 +32,7 @@ REACHES = {
 Measured = dict[str, Usefulness]  # by reach
 
 
-def features(scale: str, out: Path, say: Say) -> Result:
+def features(scale: str, out: Path, log: Log) -> Result:
     """Usefulness and robust usefulness of every feature of four networks, as numbers and as the four figures."""
     steps, samples = SCALES[scale]
     data, on = mnist(scale), device(scale)
@@ -43,7 +43,7 @@ def features(scale: str, out: Path, say: Say) -> Result:
         task = Vision(Settings(network="cnn1", data=data, classes=classes))
         for name, hardening in (("standard", ""), ("hardened", HARDENING)):
             longer = 2 if hardening else 1
-            modules = trained(task, steps=longer * steps, hardening=hardening, on=on, say=say)
+            modules = trained(task, steps=longer * steps, hardening=hardening, on=on, log=log)
             clean, attacked = accuracies(task, modules)
             # All classes ask for both ends of every feature; fewer images, and the strongest search, are enough.
             reaches = REACHES if classes else {"10 x 0.05": REACHES["10 x 0.05"]}
@@ -51,7 +51,7 @@ def features(scale: str, out: Path, say: Say) -> Result:
             measured = {key: usefulness(task, modules, limit=limit, reach=reach) for key, reach in reaches.items()}
             rows.append([title, name, _percent(clean), _percent(attacked), *_counts(measured)])
             details[f"{title}, {name}"] = {"clean": clean, "pgd10": attacked, **_numbers(measured)}
-            say(" | ".join(map(str, rows[-1])))
+            log(" | ".join(map(str, rows[-1])))
             if classes:
                 pictured[name] = measured
     paper: list[Any] = ["3 against 7", "standard, paper", "", "", "most / not told / few", "rising"]

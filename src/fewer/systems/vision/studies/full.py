@@ -109,14 +109,14 @@ def _run(chosen: argparse.Namespace) -> None:
             raise UserError(f"piece {name!r}", "one that --list names", nearest(name, list(found)))
     begin = time.monotonic()
 
-    def say(line: str) -> None:
+    def log(line: str) -> None:
         print(f"{time.monotonic() - begin:7.1f} s  {line}", flush=True)
 
     images(chosen.scale)  # a study can be put together without them, a piece cannot be trained
-    place = where(chosen.scale, Path(chosen.out), say)
+    place = where(chosen.scale, Path(chosen.out), log)
     for name in chosen.pieces:
         found[name][1](place)
-        say(f"{name} done")
+        log(f"{name} done")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import Any
 
 from fewer.pruning.pruning import Pruning
 from fewer.report.figure import png
-from fewer.studies.study import Result, Say
+from fewer.studies.study import Log, Result
 from fewer.systems.vision.studies.capacity import capacity_pieces, percent
 from fewer.systems.vision.studies.measure import Row
 from fewer.systems.vision.studies.pieces import (
@@ -117,9 +117,9 @@ def train_features(scale: str, place: Place) -> list[Row]:
     return run_features(base, steps, place, samples=samples)
 
 
-def lightest(scale: str, out: Path, say: Say) -> Result:
+def lightest(scale: str, out: Path, log: Log) -> Result:
     """Every recipe's robust accuracy against its kept weights; the whole suite for the light networks."""
-    place = where(scale, out, say)
+    place = where(scale, out, log)
     rows: list[Row] = []
     audits: list[Row] = []
     for name, piece in small_pieces(scale).items():

@@ -16,7 +16,7 @@ from fewer.core.engines.optimizer import Optimizer
 from fewer.core.files.run_folder import Folder
 from fewer.pruning.schedules.lottery import Lottery, lottery
 from fewer.report.figure import png
-from fewer.studies.study import Result, Say
+from fewer.studies.study import Log, Result
 from fewer.systems.vision.studies.measure import Row, accuracies
 from fewer.systems.vision.studies.pieces import Place, expect_pieces, where
 
@@ -63,16 +63,16 @@ def train_tickets(kind: str, scale: str, place: Place) -> list[Row]:
             for replica in range(engine.state.replicas)
         ]
         shown = ", ".join(f"{row['clean']:.1%} / {row['fgsm']:.1%} / {row['pgd40']:.1%}" for row in found)
-        place.say(f"lottery {kind}: clean / FGSM / PGD-40 {shown}")
+        place.log(f"lottery {kind}: clean / FGSM / PGD-40 {shown}")
         return found
 
     about = {"hardening": TRAININGS[kind], "images": "digits" if place.source == "digits" else "mnist"}
     return lottery(hardened, training, settings, seeds=seeds, out=out, measure=measure, about=about)
 
 
-def tickets(scale: str, out: Path, say: Say) -> Result:
+def tickets(scale: str, out: Path, log: Log) -> Result:
     """All trainings, as a table over rounds and as the four figures with PGD beside them."""
-    place = where(scale, out, say)
+    place = where(scale, out, log)
     found = {kind: train_tickets(kind, scale, place) for kind in TRAININGS}
     found = {kind: rows for kind, rows in found.items() if rows}
     expect_pieces(found, place)

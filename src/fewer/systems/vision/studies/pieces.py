@@ -34,7 +34,7 @@ from fewer.core.files.run_folder import Folder
 from fewer.core.machine.versions import versions
 from fewer.pruning.pruning import Pruning, mask_for
 from fewer.pruning.schedules.gradual import events_for
-from fewer.studies.study import Say
+from fewer.studies.study import Log
 from fewer.systems.vision.studies.measure import Row, Watch, measured, signs
 from fewer.systems.vision.task.task import Settings, Vision
 
@@ -92,7 +92,7 @@ class Place:
     source: str = "digits"  # what Vision reads; empty: nothing may be trained, only found
     device: str = "cpu"
     limit: int | None = None  # test images that face an attack; None: all
-    say: Say = print
+    log: Log = print
 
     def folder(self, piece: Piece, pruning: Pruning, seed: int) -> Folder:
         return Folder(self.out / "pieces" / piece.name / f"{label(pruning)}-seed{seed}")
@@ -125,7 +125,7 @@ def images(scale: str) -> str:
     return folder
 
 
-def where(scale: str, out: Path, say: Say) -> Place:
+def where(scale: str, out: Path, log: Log) -> Place:
     """A study's place. Without MNIST a full study can still be put together from pieces that are finished."""
     quick = scale == "quick"
     device = "cuda" if not quick and torch.cuda.is_available() else "cpu"
@@ -134,9 +134,9 @@ def where(scale: str, out: Path, say: Say) -> Place:
     except UserError as error:
         if not (out / "pieces").is_dir():
             raise
-        say(f"only finished pieces can be read: {error}")
+        log(f"only finished pieces can be read: {error}")
         source = ""
-    return Place(out, source, device, 500 if quick else None, say)
+    return Place(out, source, device, 500 if quick else None, log)
 
 
 def expect_pieces(found: Sequence[Any] | Mapping[str, Any], place: Place) -> None:
@@ -176,7 +176,7 @@ def run_piece(piece: Piece, place: Place) -> list[Row]:
         )
     missing = [each for each in piece.replicas if not place.folder(piece, *each).finished]
     if missing and not place.source:
-        place.say(f"{piece.name}: {len(missing)} of {len(piece.replicas)} replicas were not trained")
+        place.log(f"{piece.name}: {len(missing)} of {len(piece.replicas)} replicas were not trained")
         missing = []
     alone = place.device == "cpu" and piece.together == 0
     size = 1 if alone else piece.together or len(missing)
@@ -219,7 +219,7 @@ def _train(piece: Piece, replicas: Sequence[tuple[Pruning, int]], place: Place) 
     events = [*events_for([replicas[index][0] for index in able], piece.steps), watch]
     with folder.locked():
         folder.claim({**piece.config(), "device": place.device}, versions())
-        fit(engine, folder, events=events, loop=_loop(piece, place.say))
+        fit(engine, folder, events=events, loop=_loop(piece, place.log))
         lines = folder.lines()
     for replica, index in enumerate(able):
         row = {
@@ -230,7 +230,7 @@ def _train(piece: Piece, replicas: Sequence[tuple[Pruning, int]], place: Place) 
         }  # fmt: skip
         row["signs"] = signs(row, task.classes)
         _keep(engine, replica, place.folder(piece, *replicas[index]), row, weights=piece.weights)
-        place.say(
+        place.log(
             f"{piece.name} {label(replicas[index][0])} seed {replicas[index][1]}: "
             f"clean {row['clean']:.2%}, PGD-40 {row['pgd40']:.2%}"
         )
@@ -271,14 +271,14 @@ def _first_masks(
             yield str(error)
 
 
-def _loop(piece: Piece, say: Say) -> Loop:
+def _loop(piece: Piece, log: Log) -> Loop:
     every = max(1, piece.steps // 50)
 
     def on_log(line: Row) -> None:
         losses = line["loss/net"] if isinstance(line["loss/net"], list) else [line["loss/net"]]
         shown = " ".join("nan" if loss is None else f"{loss:.3f}" for loss in losses)
         if line["step"] // every % 5 == 0:
-            say(f"{piece.name} step {line['step']}: loss {shown}")
+            log(f"{piece.name} step {line['step']}: loss {shown}")
 
     return Loop(log_every=every, save_seconds=SAVE_SECONDS, on_log=on_log)
 

@@ -75,7 +75,7 @@ def _learn(base: Piece, density: float, steps: int, place: Place, folders: Mappi
         folder.path.mkdir(parents=True, exist_ok=True)
         save_results(engine, replica, folder)
         folder.write_json("metrics.json", row)
-        place.say(f"hydra {density:g} seed {seed}: clean {row['clean']:.2%}, PGD-40 {row['pgd40']:.2%}")
+        place.log(f"hydra {density:g} seed {seed}: clean {row['clean']:.2%}, PGD-40 {row['pgd40']:.2%}")
 
 
 def run_features(base: Piece, steps: int, place: Place, *, samples: int) -> list[Row]:
@@ -117,7 +117,7 @@ def _shrink_all(task: Vision, base: Piece, steps: int, place: Place, *, samples:
                 "features": stage.modules["net"].get_parameter("head.weight").shape[1],
                 **accuracies(task, stage.modules, limit=place.limit),
             })  # fmt: skip
-            place.say(f"features by {measure}, seed {seed}: {rows[-1]['weights']} weights {rows[-1]['pgd40']:.2%}")
+            place.log(f"features by {measure}, seed {seed}: {rows[-1]['weights']} weights {rows[-1]['pgd40']:.2%}")
             if measure != "robust" and number == rounds:
                 break
         rounds = rounds or len(rows)

@@ -18,7 +18,7 @@ from fewer.core.engines.optimizer import Optimizer
 from fewer.pruning.features.shrink import MEASURES, Shrinking, shrink
 from fewer.pruning.features.usefulness import Reach
 from fewer.report.figure import png
-from fewer.studies.study import Result, Say
+from fewer.studies.study import Log, Result
 from fewer.systems.vision.studies.training import accuracies, device, mnist, trained
 from fewer.systems.vision.task.task import Settings, Vision
 
@@ -32,13 +32,13 @@ TUNING = "pgd:0.3,steps=3,step=0.15,ramp=0"
 Point = dict[str, Any]
 
 
-def shrinking(scale: str, out: Path, say: Say) -> Result:
+def shrinking(scale: str, out: Path, log: Log) -> Result:
     """Clean and attacked accuracy of ever smaller networks, for four ways of choosing the features that stay."""
     steps, tuning, samples = SCALES[scale]
     task, on = Vision(Settings(network="cnn1", data=mnist(scale))), device(scale)
     points: list[Point] = []
     for seed in SEEDS[scale]:
-        whole = trained(task, steps=steps, hardening=HARDENING, seed=seed, on=on, say=say)
+        whole = trained(task, steps=steps, hardening=HARDENING, seed=seed, on=on, log=log)
         start = _point(task, whole, seed)
         points += [{"measure": measure, **start} for measure in MEASURES]
         training = Training(steps=tuning, batch=128, optimizer=Optimizer(lr=1e-3, decay_from=0.5), device=on)
@@ -48,7 +48,7 @@ def shrinking(scale: str, out: Path, say: Say) -> Result:
             )
             for stage in shrink(harden(task, TUNING), whole, settings, training=training):
                 points.append({"measure": measure, **_point(task, stage.modules, seed)})
-                say(str(points[-1]))
+                log(str(points[-1]))
     return Result(
         title="Hardened networks that lose features: clean and PGD-10 accuracy in %",
         columns=["features", "weights", *MEASURES],

@@ -34,7 +34,7 @@ def audit_saved(piece: Piece, place: Place, attacks: str = SUITE["full"], *, lim
             read = read_modules(folder, piece.network, contrast=piece.contrast)
             nets = NetworkSet({name: net.to(place.device) for name, net in read.items()}, training=False)
             report = _audited(task, nets, folder, attacks, Audit(limit=limit or place.limit))
-            place.say(f"{folder.path.name}\n{report.text()}")
+            place.log(f"{folder.path.name}\n{report.text()}")
             audited = True
         if audited:
             found.append({"seed": seed, "pruning": label(pruning), **folder.read_json("suite.json")})

@@ -19,7 +19,7 @@ from fewer.core.engines.nets import NetworkSet
 from fewer.core.engines.optimizer import Optimizer
 from fewer.core.engines.plain import Plain
 from fewer.core.seed import Stream
-from fewer.studies.study import Say
+from fewer.studies.study import Log
 from fewer.systems.vision.task.data import Images
 from fewer.systems.vision.task.files.fetch import fetch_mnist
 from fewer.systems.vision.task.task import Vision
@@ -45,7 +45,7 @@ def mnist(scale: str) -> str:
 
 
 def trained(
-    task: Vision, *, steps: int, hardening: str = "", batch: int = 128, seed: int = 0, on: str = "cpu", say: Say
+    task: Vision, *, steps: int, hardening: str = "", batch: int = 128, seed: int = 0, on: str = "cpu", log: Log
 ) -> dict[str, nn.Module]:
     """The task's networks after training with Adam, adversarially if a hardening is named."""
     # The field's recipe: a short warm-up, and the rate falling to zero over the second half.
@@ -53,7 +53,7 @@ def trained(
     training = Training(steps=steps, batch=batch, optimizer=optimizer, device=on)
     engine = Plain(harden(task, hardening, total=steps) if hardening else task, training, seed)
     name = f"{task.settings.network} {hardening or 'clean'}"
-    fit(engine, loop=Loop(log_every=max(1, steps // 4), on_log=lambda line: say(f"{name}: {line}")))
+    fit(engine, loop=Loop(log_every=max(1, steps // 4), on_log=lambda line: log(f"{name}: {line}")))
     return engine.state.modules_of(0)
 
 

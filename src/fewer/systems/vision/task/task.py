@@ -161,7 +161,7 @@ class Vision(Task[Images]):
             loss += float(functional.cross_entropy(prediction, batch.label, reduction="sum"))
         return {"accuracy": right / len(data), "loss": loss / len(data)}
 
-    def surface(self, batch: Images) -> Tensor:
+    def perturbable(self, batch: Images) -> Tensor:
         """The pixels."""
         return batch.pixels
 
@@ -169,7 +169,7 @@ class Vision(Task[Images]):
         """Other pixels, the same labels."""
         return batch._replace(pixels=surface)
 
-    def harm(self, nets: Nets, batch: Images, noise: Noise) -> Tensor:
+    def attack_loss(self, nets: Nets, batch: Images, noise: Noise) -> Tensor:
         """Cross-entropy of each image."""
         return cross_entropy(nets.net(batch.pixels), batch.label)
 

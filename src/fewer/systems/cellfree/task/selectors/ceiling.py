@@ -13,7 +13,7 @@ from fewer.systems.cellfree.task.arrays import Bools, Floats, Integers, generato
 from fewer.systems.cellfree.task.clusters import Clusters
 from fewer.systems.cellfree.task.selectors.particles import Particles, true_particles
 from fewer.systems.cellfree.task.selectors.selector import Selector
-from fewer.systems.cellfree.task.statistics import figures
+from fewer.systems.cellfree.task.statistics import metrics
 from fewer.systems.cellfree.task.survey import Survey, World
 
 __all__ = ["Ceiling", "ceiling_table", "closeness"]
@@ -44,13 +44,13 @@ class Ceiling:
         seen = true_particles(deep, places)
         return cls(deep, Particles.of(seen, seen.gap_db, len(world.clusters)))
 
-    def figures(self, survey: Survey, *, measured: int, error_db: float) -> dict[str, float]:
+    def metrics(self, survey: Survey, *, measured: int, error_db: float) -> dict[str, float]:
         """What the posterior reaches on error-free phones of the deeper world, disturbed here by this error."""
         random = generator(self.world.deployment.seed, f"ceiling/{measured}/{error_db}")
         rsrp = survey.rsrp_db + error_db * random.standard_normal(survey.rsrp_db.shape)
         reported = survey.reported & (np.arange(rsrp.shape[1]) < measured)
         scores = self.scores(survey.master, rsrp, reported, error_db=error_db)
-        return figures(scores, survey, self.world.settings.threshold_db)
+        return metrics(scores, survey, self.world.settings.threshold_db)
 
     def scores(self, master: Integers, rsrp_db: Floats, reported: Bools, *, error_db: float) -> Floats:
         """(n, c + 1) probabilities of serving."""
@@ -109,7 +109,7 @@ def ceiling_table(
     exact = replace(ceiling.world.settings, error_db=0.0, quantum_db=0.0, missing=0.0, stale=0.0)
     survey = replace(ceiling.world, settings=exact).survey(phones, part="test")
     return [
-        {"error_db": error, "measured": count, **ceiling.figures(survey, measured=count, error_db=error)}
+        {"error_db": error, "measured": count, **ceiling.metrics(survey, measured=count, error_db=error)}
         for error in errors_db
         for count in measured
     ]
@@ -126,9 +126,9 @@ def closeness(
     rsrp, reported = (np.pad(part, ((0, 0), (0, pad))) for part in (survey.rsrp_db, survey.reported))
     error = math.hypot(settings.error_db, settings.quantum_db / math.sqrt(12))  # rounding is an error too
     best = ceiling.scores(survey.master, rsrp, reported, error_db=error)
-    top = figures(best, survey, settings.threshold_db)
+    top = metrics(best, survey, settings.threshold_db)
     rows: list[dict[str, float | str]] = []
     for label, selector in selectors.items():
-        own = selector.figures(survey)
+        own = selector.metrics(survey)
         rows.append({"selector": label, **own, "share_of_ceiling": own[name] / top[name]})
     return [*rows, {"selector": "ceiling", **top, "share_of_ceiling": 1.0}]

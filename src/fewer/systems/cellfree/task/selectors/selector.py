@@ -12,7 +12,7 @@ import numpy as np
 from fewer.core.errors import UserError
 from fewer.systems.cellfree.task.arrays import Bools, Floats, Integers
 from fewer.systems.cellfree.task.settings import Settings
-from fewer.systems.cellfree.task.statistics import figures
+from fewer.systems.cellfree.task.statistics import metrics
 from fewer.systems.cellfree.task.survey import Survey, World
 from fewer.systems.cellfree.task.world.deployment import Deployment
 
@@ -101,10 +101,10 @@ class Selector(ABC):
             raise UserError("a phone whose master's signal is NaN or infinite", "a measured master, first in its row")
         return masters, np.where(reported, rsrp, 0.0), reported
 
-    def figures(self, survey: Survey) -> dict[str, float]:
+    def metrics(self, survey: Survey) -> dict[str, float]:
         """How well it does on labelled phones."""
         scores = self.scores(survey.master, survey.rsrp_db, survey.reported)
-        return figures(scores, survey, self.world.settings.threshold_db)
+        return metrics(scores, survey, self.world.settings.threshold_db)
 
 
 def at_most(candidates: Integers, scores: Floats, chosen: Bools, limit: int) -> Bools:

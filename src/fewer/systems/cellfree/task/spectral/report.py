@@ -33,7 +33,7 @@ class Comparison:
     measurable: Integers  # access points that the ideal needs measured: all
 
     @property
-    def figures(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """Medians, 95 %-likely and mean efficiencies, percent lost, measurements saved."""
         found: dict[str, float] = {"phones": float(len(self.measured))}
         for link in ("uplink", "downlink"):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fewer.core.errors import UserError
-from fewer.core.files.atomic import refusal, write_whole
+from fewer.core.files.atomic import refusal, write_atomically
 from fewer.systems.control.task.logs.assemble import CLOCK, assemble
 from fewer.systems.control.task.logs.transitions import Transitions
 
@@ -62,7 +62,7 @@ def write(path: str | Path, steps: Transitions, about: Mapping[str, str | float]
     """Write transitions as D4RL's second version has them; the file's length in bytes."""
     content = to_bytes(steps, about)
     make_room(path)
-    write_whole(path, content)
+    write_atomically(path, content)
     return len(content)
 
 

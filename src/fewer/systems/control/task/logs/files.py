@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from fewer.core.errors import UserError
-from fewer.core.files.atomic import write_whole
+from fewer.core.files.atomic import write_atomically
 from fewer.systems.control.task.logs import checks, d4rl, minari_data
 from fewer.systems.control.task.logs.assemble import assemble
 from fewer.systems.control.task.logs.transitions import Transitions
@@ -55,7 +55,7 @@ def write_arrays(path: str | Path, steps: Transitions) -> int:
     """Write an npz of the six fields; its length in bytes."""
     memory = io.BytesIO()
     np.savez_compressed(memory, allow_pickle=False, **steps._asdict())
-    write_whole(path, memory.getvalue())
+    write_atomically(path, memory.getvalue())
     return len(memory.getvalue())
 
 

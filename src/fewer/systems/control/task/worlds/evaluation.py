@@ -17,7 +17,7 @@ from fewer.systems.control.task.statistics import interquartile_mean
 from fewer.systems.control.task.worlds.environments import Environment
 from fewer.systems.control.task.worlds.rollout import Many
 
-__all__ = ["Episodes", "figures", "roll_outs"]
+__all__ = ["Episodes", "metrics", "roll_outs"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def roll_outs(
     return Episodes(returns.reshape(policies, episodes), lengths.reshape(policies, episodes))
 
 
-def figures(environment: Environment, returns: NDArray[np.float64], lengths: NDArray[np.int64]) -> dict[str, float]:
+def metrics(environment: Environment, returns: NDArray[np.float64], lengths: NDArray[np.int64]) -> dict[str, float]:
     """Of one policy: normalised scores where the environment has reference returns, then plain returns."""
     found = {
         "return": float(returns.mean()),

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fewer.core.files.atomic import refusal, write_whole
+from fewer.core.files.atomic import refusal, write_atomically
 from fewer.systems.nowcast.task.bands import BANDS
 from fewer.systems.nowcast.task.files.region_year import Source
 from fewer.systems.nowcast.task.windows import LEADS, SEEN, Windows
@@ -147,7 +147,7 @@ class Cached:
                 if not index.is_file() or index.read_bytes() != wanted:
                     for name in ("images", "rain"):
                         (self.folder / f"{name}.sums").unlink(missing_ok=True)  # without it nothing is believed
-                    write_whole(index, wanted)
+                    write_atomically(index, wanted)
                 self._images = Records(self.folder / "images", self.rows, _padded((2 * len(BANDS) + 1) * pixels))
                 if self.source.radar is not None:
                     self._rain = Records(self.folder / "rain", self.rows, _padded(3 * pixels))

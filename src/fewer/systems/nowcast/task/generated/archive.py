@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from fewer.core.errors import UserError
-from fewer.core.files.atomic import refusal, write_whole
+from fewer.core.files.atomic import refusal, write_atomically
 from fewer.systems.nowcast.task.bands import BANDS
 from fewer.systems.nowcast.task.files.layout import CONTESTS, LAYOUTS, Place
 from fewer.systems.nowcast.task.generated.timetable import HEADER, Event, csv_rows, timetable
@@ -71,7 +71,7 @@ def write_archive(
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(times)
     table = folder / _LAYOUT.times[0]
-    write_whole(table, text.getvalue().encode())
+    write_atomically(table, text.getvalue().encode())
     return [*written, table]
 
 

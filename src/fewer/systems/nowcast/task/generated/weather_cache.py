@@ -19,16 +19,16 @@ from torch import Tensor
 
 from fewer.core import seed
 from fewer.core.errors import UserError
-from fewer.core.files.atomic import write_whole
+from fewer.core.files.atomic import write_atomically
 from fewer.core.files.cache import cache_folder
 
-__all__ = ["remembered"]
+__all__ = ["cached_weather"]
 
 _LEAST, _MOST = 4 << 20, 512 << 20  # bytes of one file: less is drawn within a second, more would fill a disk
 _ALL = 2 << 30  # bytes of all files; those read longest ago go first
 
 
-def remembered(words: str, size: int, draw: Callable[[], Mapping[str, Tensor]]) -> Mapping[str, Tensor]:
+def cached_weather(words: str, size: int, draw: Callable[[], Mapping[str, Tensor]]) -> Mapping[str, Tensor]:
     """What `draw` gives, `size` bytes on the CPU that `words` tell from all other weather; from the disk if there."""
     if not _LEAST <= size <= _MOST:
         return draw()
@@ -70,7 +70,7 @@ def _write(path: Path, tensors: Mapping[str, Tensor]) -> None:
     from safetensors.torch import save
 
     with suppress(OSError, UserError):
-        write_whole(path, save({name: tensor.contiguous() for name, tensor in tensors.items()}))
+        write_atomically(path, save({name: tensor.contiguous() for name, tensor in tensors.items()}))
         left = _ALL
         for file in sorted(path.parent.glob("*.safetensors"), key=lambda file: -file.stat().st_mtime_ns):
             left -= file.stat().st_size

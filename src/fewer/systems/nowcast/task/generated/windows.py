@@ -15,7 +15,7 @@ from fewer.core.errors import UserError
 from fewer.core.task import Data
 from fewer.systems.nowcast.task.bands import BANDS
 from fewer.systems.nowcast.task.files.layout import CORE, SPLITS, Place
-from fewer.systems.nowcast.task.generated.weather_cache import remembered
+from fewer.systems.nowcast.task.generated.weather_cache import cached_weather
 from fewer.systems.nowcast.task.weather.gaps import Gaps
 from fewer.systems.nowcast.task.weather.regimes import Scene, checked_regions, draw_scene
 from fewer.systems.nowcast.task.weather.weather import WET, Weather, checked_size
@@ -48,7 +48,7 @@ def generated(
     checked_size(size)
     wish = Wish(split, count, size, seed, checked_regions(regions))
     if torch.device(device).type == "cpu":
-        return wish.data(remembered(wish.words(), wish.bytes(), functools.partial(_drawn, wish, device)))
+        return wish.data(cached_weather(wish.words(), wish.bytes(), functools.partial(_drawn, wish, device)))
     return wish.data(_drawn(wish, device))
 
 

@@ -32,7 +32,7 @@ class Interval(NamedTuple):
 def interval(scores: Scores, *, block: int = 1, draws: int = 2000, seed: int = 0) -> Interval:
     """Of the competition's mean IoU; `block`: windows that belong together, 1 where they do not overlap in time."""
     drawn = _drawn(scores.counts, scores.places, _picks(scores.places, block, draws, seed))
-    return Interval(scores.figures()["iou"], *_ends(drawn))
+    return Interval(scores.metrics()["iou"], *_ends(drawn))
 
 
 def difference(first: Scores, second: Scores, *, block: int = 1, draws: int = 2000, seed: int = 0) -> Interval:
@@ -41,7 +41,7 @@ def difference(first: Scores, second: Scores, *, block: int = 1, draws: int = 20
         raise UserError("forecasts of different windows", "the same windows in the same order")
     picks = _picks(first.places, block, draws, seed)
     drawn = _drawn(first.counts, first.places, picks) - _drawn(second.counts, second.places, picks)
-    return Interval(first.figures()["iou"] - second.figures()["iou"], *_ends(drawn))
+    return Interval(first.metrics()["iou"] - second.metrics()["iou"], *_ends(drawn))
 
 
 def average(values: Tensor, places: Tensor, *, draws: int = 2000, seed: int = 0) -> Interval:

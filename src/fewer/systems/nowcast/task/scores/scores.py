@@ -89,7 +89,7 @@ def mean_iou(groups: Counts) -> float:
 
 
 class Scores:
-    """Feed it forecasts, ask for figures at any time."""
+    """Feed it forecasts, ask for metrics at any time."""
 
     def __init__(
         self,
@@ -198,7 +198,7 @@ class Scores:
             if pixels > 0
         ]
 
-    def figures(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """The competition's mean first: IoU pooled per region-year, then averaged."""
         counts, places = self.counts, self.places
         regions = [Counts(*[part[places == place] for part in counts]).sum() for place in places.unique()]

@@ -15,13 +15,13 @@ from torch import Tensor
 from fewer.core.errors import UserError
 from fewer.systems.nowcast.task.scores.scores import LEVELS, Counts, Scores, mean_iou
 
-__all__ = ["HIGHEST", "LOWEST", "Choice", "choose", "counts_at", "sweep"]
+__all__ = ["HIGHEST", "LOWEST", "BestCheckpoint", "choose", "counts_at", "sweep"]
 
 LOWEST, HIGHEST = 0.2, 0.7  # what the paper tried
 _PASSES = 4
 
 
-class Choice(NamedTuple):
+class BestCheckpoint(NamedTuple):
     """Thresholds to give to `Scores(decision=...)`, and the mean IoU over region-years that they had where chosen."""
 
     thresholds: list[float]  # one, or one a lead time
@@ -47,7 +47,7 @@ def sweep(scores: Scores, lowest: float = LOWEST, highest: float = HIGHEST) -> l
 
 def choose(
     scores: Scores, *, per_lead: bool = False, lowest: float = LOWEST, highest: float = HIGHEST
-) -> Choice:  # fmt: skip
+) -> BestCheckpoint:  # fmt: skip
     """The threshold with the largest mean IoU over region-years; the one nearest to 0.5 among equals.
 
     `per_lead` starts there and lets one lead time after the other move where the whole gains: pooled over lead times,
@@ -56,11 +56,11 @@ def choose(
     tried = sweep(scores, lowest, highest)
     best = max(tried, key=lambda pair: (round(pair[1], 12), -abs(pair[0] - 0.5)))
     if not per_lead:
-        return Choice([best[0]], best[1])
+        return BestCheckpoint([best[0]], best[1])
     counts = torch.stack(counts_at(scores))  # (4, LEVELS, places, leads)
     chosen = torch.full((counts.shape[-1],), round(best[0] * LEVELS))
     iou = _climb_(counts, chosen, torch.tensor(_steps(lowest, highest)))
-    return Choice([k / LEVELS for k in chosen.tolist()], iou)
+    return BestCheckpoint([k / LEVELS for k in chosen.tolist()], iou)
 
 
 def _climb_(counts: Tensor, chosen: Tensor, steps: Tensor) -> float:
