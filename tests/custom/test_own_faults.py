@@ -143,7 +143,8 @@ MODULES = {
     "x = 1": "it has no task",
     "from fewer.custom.supervised import Classification\nclass Mine(Classification):\n"
     "    def model(self): pass": "without loaders",
-    "from fewer.custom.supervised import SupervisedTask\nclass Mine(SupervisedTask):\n    def __init__(self, path): pass\n"
+    "from fewer.custom.supervised import SupervisedTask\nclass Mine(SupervisedTask):\n"
+    "    def __init__(self, path): pass\n"
     "    def model(self): pass\n    def loaders(self): pass\n    def attack_loss(self): pass\n"
     "    def predict(self): pass\n"
     "    def evaluate(self): pass": "missing 1 required positional argument",

@@ -36,7 +36,10 @@ class Point:
     @property
     def name(self) -> str:
         """Twelve hexadecimal digits: equal settings, equal names."""
-        text = json.dumps(self._settings(), sort_keys=True)
+        settings = self._settings()
+        # spelt as version 0.1.0 did, so that a sweep begun then goes on
+        settings["training"]["choose_every"] = settings["training"].pop("validate_every")
+        text = json.dumps(settings, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
     def _settings(self) -> dict[str, Any]:

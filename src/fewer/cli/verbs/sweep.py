@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from fewer.core.renamed import modern_word
+
 EXAMPLES = """examples:
   fewer sweep examples/grid.toml --out runs/grid
   fewer sweep examples/grid.toml --out runs/grid --retry-failed

@@ -50,7 +50,8 @@ class Training:
             raise UserError(f"{self.steps} steps of {self.batch} samples", "steps >= 0 and batch >= 1")
         if self.validate_every < 0 or self.patience < 0 or (self.patience and not self.validate_every):
             raise UserError(
-                f"patience {self.patience}, validation every {self.validate_every} steps", "neither below 0, and patience "
+                f"patience {self.patience}, validation every {self.validate_every} steps",
+                "neither below 0, and patience "
                 "only with validations to count", "set validate_every",
             )  # fmt: skip
         if self.precision not in _PRECISIONS:
