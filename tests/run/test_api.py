@@ -131,7 +131,18 @@ class Tied(toys.Fit):
 
 
 @pytest.mark.parametrize("prune", [None, "magnitude,sparsity=0.5"])
-def test_a_network_whose_layers_share_weights_is_one_line(tmp_path: Path, prune: str | None) -> None:
-    with pytest.raises(UserError, match=r"net\.2\.weight is also net\.0\.weight"):
-        fewer.train(Tied, tmp_path / "run", prune=prune, steps=1)
+def test_layers_that_share_weights_still_share_them_after_training(tmp_path: Path, prune: str | None) -> None:
+    net = fewer.train(Tied, tmp_path / "run", prune=prune, steps=3).modules["net"]
+    assert net[0].weight is net[2].weight and bool((net[0].weight == 0).any()) == (prune is not None)
+
+
+class Sharing(toys.Fit):
+    def networks(self) -> dict[str, nn.Module]:
+        shared = nn.Linear(4, 4)
+        return {"net": nn.Sequential(shared, nn.Linear(4, 1)), "other": nn.Sequential(shared)}
+
+
+def test_networks_that_share_a_parameter_are_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"other\.0\.weight, which is also net\.0\.weight"):
+        fewer.train(Sharing, tmp_path / "run", steps=1)
     assert not (tmp_path / "run").exists()

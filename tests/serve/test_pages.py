@@ -139,7 +139,9 @@ def scrolled(page: Any, place: str) -> float:
     """How far the page moves when a finger pushes it up by 120 pixels from the middle of an element."""
     element = page.locator(place).first
     element.evaluate("one => one.scrollIntoView({ block: 'center', behavior: 'instant' })")
-    before, box = page.evaluate("window.scrollY"), element.bounding_box()
+    settled = "() => new Promise((done) => { let was; const look = () => { if (was === scrollY) done(scrollY); "
+    settled += "was = scrollY; setTimeout(look, 100); }; look(); })"
+    before, box = page.evaluate(settled), element.bounding_box()  # a finger's push goes on for a while
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     session = page.context.new_cdp_session(page)
     session.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [{"x": x, "y": y}]})

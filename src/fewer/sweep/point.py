@@ -50,7 +50,8 @@ class Point:
 
     def to_json(self) -> dict[str, Any]:
         """As a file or a message holds it."""
-        return {"name": self.name, "labels": dict(self.labels), **self._settings()}
+        found: dict[str, Any] = json.loads(json.dumps({"name": self.name, "labels": self.labels, **self._settings()}))
+        return found
 
     @staticmethod
     def from_json(found: Mapping[str, Any]) -> Point:

@@ -19,6 +19,7 @@ from fewer.core.errors import UserError
 from fewer.core.files.run_folder import Folder
 from fewer.core.seed import Stream
 from fewer.pruning.pruning import Pruning
+from fewer.studies.remarks import remarks_on
 from fewer.studies.study import Result, studies
 from fewer.systems.vision.studies import (
     capacity as vision_capacity,
@@ -332,7 +333,9 @@ def test_lottery_rounds_become_a_table_and_a_figure(
     result = vision_lottery.tickets("quick", tmp_path, quiet)
     whole(result)
     assert [row[:2] for row in result.rows] == [["normal", 0], ["normal", 1], ["fgsm", 0], ["fgsm", 1]]
-    assert sum("the first weights beat new ones at" in note for note in result.notes) == 3
+    assert (
+        sum("the first weights beat new ones at" in one for one in remarks_on("vision/fig9-12", result.record())) == 3
+    )
     read = vision_lottery.train_tickets("fgsm", "quick", dataclasses.replace(place, source=""))
     assert read == result.details["fgsm"]
     empty = dataclasses.replace(place, source="", out=tmp_path / "empty")
