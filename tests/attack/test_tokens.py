@@ -23,7 +23,7 @@ KINDS = ["Tagged", "Rated"]
 @pytest.fixture(scope="module", params=KINDS)
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("tokens") / "run"
-    assert main(["train", f"tokens:{request.param}", "--out", str(out), "--json"]) == 0
+    assert main(["train", f"tests.tokens:{request.param}", "--out", str(out), "--json"]) == 0
     return out
 
 
@@ -39,7 +39,7 @@ def test_an_attack_on_tokens_is_refused_in_one_line(run: Path, attack: str, caps
 def test_hardening_on_tokens_is_refused_before_anything_is_trained(
     kind: str, recipe: str, tmp_path: Path, capsys: Lines
 ) -> None:
-    assert main(["train", f"tokens:{kind}", "--harden", recipe, "--out", str(tmp_path / "run")]) == 2
+    assert main(["train", f"tests.tokens:{kind}", "--harden", recipe, "--out", str(tmp_path / "run")]) == 2
     said = capsys.readouterr().err.strip()
     assert "int64" in said and "\n" not in said
     assert not (tmp_path / "run").exists()
@@ -55,7 +55,7 @@ def test_an_attack_used_from_python_refuses_tokens_too() -> None:
 @pytest.mark.parametrize("task", [Tagged(), Rated()], ids=KINDS)
 def test_the_contract_says_that_tokens_cannot_be_attacked_and_why(task: Tagged | Rated) -> None:
     outcomes = {outcome.name: outcome for outcome in check(task)}
-    perturbable = outcomes["an attack can replace the perturbable"]
+    perturbable = outcomes["an attack can replace the perturbable input"]
     assert perturbable.fault is None and perturbable.skipped is not None and "int64" in perturbable.skipped
     assert not [outcome for outcome in outcomes.values() if outcome.fault]
 
@@ -67,5 +67,5 @@ def test_a_check_that_does_not_apply_is_shown_as_skipped_and_fails_nothing(capsy
     assert next(line for line in lines if "logits" in line).startswith("skip")
     assert main(["check", "tests.tokens:Rated", "--json"]) == 0
     found = {row["check"]: row for row in json.loads(capsys.readouterr().out)}
-    assert "int64" in found["an attack can replace the perturbable"]["skipped"]
+    assert "int64" in found["an attack can replace the perturbable input"]["skipped"]
     assert found["names agree"] == {"check": "names agree", "fault": None, "skipped": None, "note": None}

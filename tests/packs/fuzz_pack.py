@@ -1,4 +1,4 @@
-"""Mutated packs through the reader: `python tests/sparsity/fuzz_pack.py 200000 [seed]`.
+"""Mutated packs through the reader: `python tests/packs/fuzz_pack.py 200000 [seed]`.
 
 Half of the mutants get a right checksum, so that the decoder itself is tried. A mutant must open or be refused with
 a PackError: no other exception, no more than a few seconds, no more memory than the reader's own limit; one whose

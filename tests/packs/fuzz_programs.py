@@ -1,4 +1,4 @@
-"""Changed programs of the packs that come with the package: `python tests/sparsity/fuzz_programs.py 20000 [seed]`.
+"""Changed programs of the packs that come with the package: `python tests/packs/fuzz_programs.py 20000 [seed]`.
 
 `fuzz_pack` changes bytes; here the file is sound and what it says is not: sizes, axes, operations, the order of values
 and the shapes of tensors. A mutant must be refused with a PackError or predict, within the numbers it is allowed.

@@ -1,6 +1,6 @@
 """Kill a short training at random moments, start it again until it ends, compare with one that was never killed.
 
-python tests/resume/kills.py 100        prints "100 of 100 identical" and exits with 0 if all are
+python tests/run/kills.py 100        prints "100 of 100 identical" and exits with 0 if all are
 """
 
 from __future__ import annotations
