@@ -57,7 +57,7 @@ class Copy:
     """A target network: made, masked and moved by the engine like its source, never trained."""
 
     of: str
-    rate: float = 0.005
+    tau: float = 0.005  # how far it moves towards its source
     every: int = 1
 
 

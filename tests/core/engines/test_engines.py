@@ -93,8 +93,8 @@ def test_a_target_moves_towards_its_source_only_in_the_steps_that_its_copy_names
         for name, target in task.copies().items():
             now, source = engine.state.networks[name].weights, engine.state.networks[target.of].weights
             assert not torch.equal(source, before[name])
-            rate = target.rate if step % target.every == 0 else 0.0
-            assert torch.equal(now, before[name].lerp(source, rate)), (step, name)
+            tau = target.tau if step % target.every == 0 else 0.0
+            assert torch.equal(now, before[name].lerp(source, tau)), (step, name)
 
 
 @pytest.mark.parametrize("make", [Fit, Patches, Control], ids=lambda make: make.__name__)

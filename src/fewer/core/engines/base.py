@@ -139,7 +139,7 @@ class Engine(ABC):
                 self._descend_(index, objective, gradients)
         for name, target in self.copies.items():
             if self.count % target.every == 0:
-                self._follow_(name, target.of, target.rate)
+                self._follow_(name, target.of, target.tau)
         self.state.step += 1
         self.count += 1
 
@@ -188,9 +188,9 @@ class Engine(ABC):
         move_(settings, (network.weights, gradient, network.mask, self.state.moments[index][name]), rate, update)
 
     @torch.no_grad()
-    def _follow_(self, name: str, source: str, rate: float) -> None:
+    def _follow_(self, name: str, source: str, tau: float) -> None:
         target, leader = self.state.networks[name], self.state.networks[source]
-        target.weights.lerp_(leader.weights, rate)
+        target.weights.lerp_(leader.weights, tau)
         for key, buffer in target.buffers.items():
             buffer.copy_(leader.buffers[key])
 
