@@ -51,12 +51,12 @@ __all__ = [
     "JUDGED",
     "STEPS",
     "Place",
-    "Placed",
     "Truth",
     "levels",
     "record",
     "run_piece",
     "same_windows",
+    "samples_a_second",
     "truth",
 ]
 
@@ -67,6 +67,8 @@ BASELINES: dict[str, Callable[[Data[Windows]], Predict]] = {
     "satellite-persistence": SatellitePersistence,
     "satellite-extrapolation": SatelliteExtrapolation,
 }
+Rooms = Mapping[str, Mapping[str, Tensor]]  # by split
+_TIMED = 6  # steps from which a speed is told, after as many that warm up
 _AT_ONCE = 1 << 18  # pixels: four windows of the competition's, seventy of 60 pixels, that alone leave a GPU idle
 
 
@@ -98,9 +100,30 @@ class Place:
         """Windows that are forecast at once."""
         return max(1, _AT_ONCE // self.scale.size**2)
 
-    def hold_(self, split: str, packed: Mapping[str, Tensor]) -> None:
-        """Windows that were drawn elsewhere, for all pieces of this process."""
-        _HELD[self.wish(split), self.device] = self.wish(split).data(packed)
+    def training(self, one: Member) -> Training:
+        """How a member is trained here."""
+        scale, precision = self.scale, one.precision or self.scale.precision
+        steps, optimizer = max(scale.samples // scale.batch, 1), scale.optimizer(one)
+        return Training(steps, scale.batch, optimizer, self.device, precision=precision, compile=scale.compile)
+
+    def room(self) -> Rooms:
+        """For the windows of all splits, which processes draw and use together."""
+        found = {split: self.wish(split).room(self.device) for split in ("train", *JUDGED)}
+        for tensor in (tensor for room in found.values() for tensor in room.values()):
+            tensor.share_memory_()  # on a GPU it is already
+        return found
+
+    def fill_(self, room: Rooms, part: int, parts: int) -> None:
+        """Draw a part of the windows."""
+        for split, packed in room.items():
+            self.wish(split).draw_(packed, part, parts)
+        if self.device != "cpu":
+            torch.cuda.synchronize()
+
+    def hold_(self, room: Rooms) -> None:
+        """Windows that were drawn together, for all pieces of this process."""
+        for split, packed in room.items():
+            _HELD[self.wish(split), self.device] = self.wish(split).data(packed)
 
 
 class _Moved:
@@ -205,15 +228,8 @@ def _alike(found: dict[str, Any], scale: Scale, path: Path) -> dict[str, Any]:
 def _trained(one: Member, place: Place) -> tuple[Predict, dict[str, Any]]:
     scale = place.scale
     task = Placed(scale.settings(one), place)
-    steps = max(scale.samples // scale.batch, 1)
-    training = Training(
-        steps=steps,
-        batch=scale.batch,
-        optimizer=scale.optimizer(one),
-        device=place.device,
-        precision=one.precision or scale.precision,
-        compile=scale.compile,
-    )
+    training = place.training(one)
+    steps = training.steps
     engine = Plain(task, training, scale.seed + one.seed)
     folder = place.unfinished(one.name)
     with folder.locked():
@@ -238,6 +254,21 @@ def _trained(one: Member, place: Place) -> tuple[Predict, dict[str, Any]]:
         "losses": [list(line.values())[-1] for line in losses],
     }
     return predictor(task, modules, scale.seed), details
+
+
+def samples_a_second(name: str, place: Place) -> float:
+    """Of training, compilation and warm-up apart."""
+    one, scale = member(name), dataclasses.replace(place.scale, windows={**place.scale.windows, "train": 28})
+    small = dataclasses.replace(place, scale=scale)
+    engine = Plain(
+        Placed(scale.settings(one), small), dataclasses.replace(small.training(one), steps=10**6), scale.seed
+    )
+    engine.advance(_TIMED)
+    engine.mean_losses()  # waits for the device
+    begin = time.monotonic()
+    engine.advance(_TIMED)
+    engine.mean_losses()
+    return _TIMED * scale.batch / (time.monotonic() - begin)
 
 
 class Placed(Nowcast):
@@ -282,9 +313,7 @@ def same_windows(first: dict[str, Any], second: dict[str, Any]) -> bool:
 def _opened(name: str, place: Place) -> Any:
     path = place.path(name, "npz")
     if not path.exists():
-        raise UserError(
-            f"no {path}", "a finished piece", f"python -m fewer.systems.nowcast.studies.full {name} --out DIR"
-        )
+        raise UserError(f"no {path}", "a finished piece", f"fewer reproduce nowcast/table1 --pieces {name} --out DIR")
     return np.load(path, allow_pickle=False)
 
 

@@ -70,7 +70,7 @@ def available(scale: str, place: Place) -> list[str]:
     if fallen is None or not pieces:
         raise UserError(
             f"no finished pieces in {place.out / 'pieces'}", "a CUDA GPU or pieces",
-            "python -m fewer.systems.nowcast.studies.full --list, or --scale quick",
+            "`fewer reproduce nowcast/table1 --list` names them; or --scale quick",
         )  # fmt: skip
     for name, piece in pieces.items():
         if not same_windows(piece, fallen):
