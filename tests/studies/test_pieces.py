@@ -10,6 +10,7 @@ from fewer.cli import main
 from fewer.core.errors import UserError
 from fewer.core.registry import SYSTEMS, systems
 from fewer.core.system import imported
+from fewer.studies import processes
 from fewer.studies.pieces import Order, make_pieces, silent
 
 STUDIES = [name for place in SYSTEMS.values() for name in imported(place).pieces]
@@ -50,3 +51,12 @@ def test_a_piece_that_is_named_twice_is_made_once(tmp_path: Path) -> None:
     assert make_pieces(order, ["truth", "climatology", "truth"]) == ["truth", "climatology"]
     with pytest.raises(UserError, match="at least one"):
         make_pieces(order, ["truth"], 0)
+
+
+def test_pieces_that_need_others_wait_for_them_when_several_processes_make_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups: list[list[str]] = []
+    monkeypatch.setattr(processes, "make_together", lambda order, names, count: groups.append(list(names)))
+    make_pieces(Order("vision/lightest", "quick", tmp_path, silent), ["hydra", "small-dense", "suite-small-3"], 2)
+    assert groups == [["small-dense"], ["hydra", "suite-small-3"]]

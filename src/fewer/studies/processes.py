@@ -11,13 +11,15 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import parent_process
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.multiprocessing import get_context
 
 from fewer.core.errors import UserError
-from fewer.studies.pieces import Order, Piece
+
+if TYPE_CHECKING:
+    from fewer.studies.pieces import Order, Piece
 
 __all__ = ["make_together"]
 

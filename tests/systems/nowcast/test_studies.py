@@ -17,7 +17,8 @@ from fewer.systems.nowcast.studies import assembly as nowcast_assembly
 from fewer.systems.nowcast.studies.assembly import Recorded, by_year, recalled, scored, threshold
 from fewer.systems.nowcast.studies.figure import fig1
 from fewer.systems.nowcast.studies.members import SCALES
-from fewer.systems.nowcast.studies.pieces import STEPS, Place, levels, truth
+from fewer.systems.nowcast.studies.pieces import STEPS, levels, truth
+from fewer.systems.nowcast.studies.place import Place
 from fewer.systems.nowcast.studies.skill import entropy_below, precision_above, skill
 from fewer.systems.nowcast.studies.tables import QUICK, table1, table2
 from fewer.systems.nowcast.task.scores.scores import Scores

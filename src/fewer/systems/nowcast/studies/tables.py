@@ -18,7 +18,8 @@ from fewer.studies.study import Log, Result
 from fewer.systems.nowcast.studies.assembly import by_year, scored, threshold
 from fewer.systems.nowcast.studies.judged import Judged
 from fewer.systems.nowcast.studies.members import MEMBERS, SCALES, UPWIND
-from fewer.systems.nowcast.studies.pieces import BASELINES, Place, record, run_piece, same_windows
+from fewer.systems.nowcast.studies.pieces import BASELINES, record, run_piece, same_windows
+from fewer.systems.nowcast.studies.place import Place
 from fewer.systems.nowcast.studies.rows import COLUMNS, Paper, row, signed
 from fewer.systems.nowcast.studies.skill import entropy_below, precision_above
 from fewer.systems.nowcast.studies.votes import votes
