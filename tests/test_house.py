@@ -53,5 +53,6 @@ def test_what_a_system_names_is_there(name: str) -> None:
     places = [system.task, system.picture, system.shorten, system.service, system.page, system.demo, system.case]
     places += [system.prepare, *(place for place, _ in [*system.studies.values(), *system.benches.values()])]
     places += [place for place, _ in [*system.verbs.values(), *([system.data] if system.data else [])]]
+    places += system.pieces.values()
     for place in filter(None, places):
         assert imported(place) is not None, place

@@ -56,6 +56,7 @@ class System:
     demo: str = ""  # () -> {name: Job} for the demonstration
     case: str = ""  # a `studies.matrix.cases.Case`: what the studies of every method train
     studies: Mapping[str, Named] = field(default_factory=dict)
+    pieces: Mapping[str, str] = field(default_factory=dict)  # study: (order) -> `studies.pieces.Pieces` it is made of
     remarks: Mapping[str, str] = field(default_factory=dict)  # study: (record) -> sentences about what came out
     benches: Mapping[str, Named] = field(default_factory=dict)  # modules with `run(quick) -> list[Row]`
     prepare: str = ""  # array -> array: what users have at hand (bytes of pixels), as a pack takes it; numpy alone

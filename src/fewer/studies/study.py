@@ -25,7 +25,7 @@ from fewer.core.settings import nearest
 from fewer.core.system import Named, imported
 from fewer.studies.remarks import remarks_on
 
-__all__ = ["Log", "Result", "hardware", "in_words", "reproduce", "studies"]
+__all__ = ["Log", "Result", "check", "hardware", "in_words", "reproduce", "studies"]
 
 Log = Callable[[str], None]
 
@@ -88,14 +88,19 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def reproduce(name: str, scale: str, out: Path, log: Log) -> Result:
-    """Run one study and write its JSON with the command and the hardware beside the numbers."""
-    from fewer.core.machine.versions import versions
-
+def check(name: str, scale: str) -> None:
+    """Refuse a study or a scale that there is not."""
     if name not in studies():
         raise UserError(f"study {name!r}", "one that `fewer reproduce --list` names", nearest(name, list(studies())))
     if scale not in ("quick", "full"):
         raise UserError(f"scale {scale!r}", "quick or full")
+
+
+def reproduce(name: str, scale: str, out: Path, log: Log) -> Result:
+    """Run one study and write its JSON with the command and the hardware beside the numbers."""
+    from fewer.core.machine.versions import versions
+
+    check(name, scale)
     path = out / f"{name.replace('/', '-')}.json"
     _refuse_loss(path, scale)
     out.mkdir(parents=True, exist_ok=True)

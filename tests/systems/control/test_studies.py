@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 import torch
 
+from fewer.cli import main
 from fewer.core.engines.loop import Loop
 from fewer.core.engines.state import fresh_modules
+from fewer.systems.control.studies import catalogue as control_catalogue
 from fewer.systems.control.studies import cohorts as control_cohorts
 from fewer.systems.control.studies import memory as control_memory
 from fewer.systems.control.studies import paper as control
@@ -123,11 +125,22 @@ def test_the_figure_is_put_together_from_finished_agents_alone(tmp_path: Path, m
     result = control.fig1("full", tmp_path, lambda line: None)
     shares = {(row[1], row[2]): row[-1] for row in result.rows}
     assert shares["BCQ", "snip"] == f"{100 * 76.5 / 80.5:.0f}" and shares["BC", "random"] == "25"
-    assert len(result.metrics["control-fig1.png"]) > 1000
+    assert len(result.figures["control-fig1.png"]) > 1000
 
 
 def test_a_recipe_that_nobody_knows_is_refused_in_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    from fewer.systems.control.studies.full import main
-
-    assert main(["hopper", "--recipes", "snipe:0.9", "--out", str(tmp_path)]) == 2
+    words = ["reproduce", "control/fig1", "--pieces", "hopper", "--out", str(tmp_path)]
+    assert main([*words, "--set", "recipes=snipe:0.9"]) == 2
     assert "did you mean 'snip'" in capsys.readouterr().err
+    assert main([*words, "--set", "recipes=snip:most"]) == 2
+    assert "snip:0.95" in capsys.readouterr().err
+
+
+def test_pieces_of_a_figure_are_the_agents_that_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control_catalogue, "where", lambda scale, out, log: place(out))
+    words = ["reproduce", "control/fig2", "--pieces", "hopper", "--seeds", "3", "--out", str(tmp_path)]
+    assert main([*words, "--set", "recipes=dense,snip:0.5", "--set", "steps=4", "--set", "save=yes"]) == 0
+    files = sorted(path.name for path in (tmp_path / "agents" / "hopper").iterdir())
+    assert files == ["dense-seed3.json", "snip-50-seed3.json"]
+    assert json.loads((tmp_path / "agents" / "hopper" / files[0]).read_text())["steps"] == 4
+    assert ("grasp", 0.99) in control.wanted("control/fig2", "full") and len(control.SEEDS["full"]) == 5

@@ -40,8 +40,8 @@ def whole(result: Result, out: Path) -> None:
     """Rows fit the columns, everything is JSON, every figure is a picture."""
     assert all(len(row) == len(result.columns) for row in result.rows)
     json.dumps(result.record(), allow_nan=False)
-    assert result.metrics and all(content.startswith(b"\x89PNG") for content in result.metrics.values())
-    assert not list(out.glob("*.png")), "metrics are written with their table, by reproduce"
+    assert result.figures and all(content.startswith(b"\x89PNG") for content in result.figures.values())
+    assert not list(out.glob("*.png")), "figures are written with their table, by reproduce"
 
 
 def test_figures_five_to_eight_are_measured_and_drawn(monkeypatch, few: str, tmp_path: Path) -> None:

@@ -1,38 +1,59 @@
-"""`fewer reproduce`: the papers' tables and figures."""
+"""`fewer reproduce`: the papers' tables and figures, whole or piece by piece."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fewer.core.errors import UserError
+
+if TYPE_CHECKING:
+    from fewer.studies.study import Result
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
     parser.add_argument("study", nargs="?", help="one that --list names")
-    parser.add_argument("--list", action="store_true", help="what there is")
+    parser.add_argument("--list", action="store_true", help="all studies; of one, its pieces and what --set changes")
     parser.add_argument("--scale", default="quick", help="quick (minutes, 2 cores) or full (a CUDA GPU)")
     parser.add_argument("--out", default="runs/studies", help="folder for files; one with more rows is never replaced")
+    parser.add_argument(
+        "--pieces", nargs="+", metavar="PIECE",
+        help="make only these, or all; without it a study is put together from the pieces that lie in --out",
+    )  # fmt: skip
+    parser.add_argument("--seeds", help="of the pieces: 0,1,2 (default: their own)")
+    parser.add_argument("--processes", type=int, default=1, help="pieces that are made at a time")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="another choice for the pieces")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """The table, its notes, its files."""
-    import sys
-
     from fewer.cli.show import show
+    from fewer.studies.pieces import Order, Timed, make_pieces, silent
     from fewer.studies.study import reproduce, studies
 
-    if arguments.list:
-        show({name: line for name, (_, line) in studies().items()}, arguments.json)
+    name, quiet = arguments.study, arguments.json
+    if not name and arguments.list:
+        show({name: line for name, (_, line) in studies().items()}, quiet)
         return
-    if not arguments.study:
+    if not name:
         raise UserError("no study", "its name", "see `fewer reproduce --list`")
-    quiet = arguments.json
-    result = reproduce(
-        arguments.study, arguments.scale, Path(arguments.out),
-        (lambda line: None) if quiet else lambda line: print(line, file=sys.stderr, flush=True),
-    )  # fmt: skip
+    words = (*arguments.set, *([f"seeds={arguments.seeds}"] if arguments.seeds else []))
+    order = Order(name, arguments.scale, Path(arguments.out), silent if quiet else Timed(), words)
+    if arguments.list:
+        show(order.listed(), quiet)
+    elif arguments.pieces:
+        show({"pieces": make_pieces(order, arguments.pieces, arguments.processes), "out": arguments.out}, quiet)
+    elif words or arguments.processes != 1:
+        raise UserError("--seeds, --set or --processes", "--pieces", "they are for pieces alone")
+    else:
+        _show_table(reproduce(name, order.scale, order.out, order.log), arguments.out, quiet)
+
+
+def _show_table(result: Result, out: str, quiet: bool) -> None:
+    from fewer.cli.show import show
+
     if quiet:
         show({"title": result.title, "columns": result.columns, "rows": result.rows, "remarks": result.remarks,
              "notes": result.notes}, True)  # fmt: skip
@@ -44,4 +65,4 @@ def run(arguments: argparse.Namespace) -> None:
         print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths)).rstrip())
     for note in [*result.remarks, *result.notes]:
         print(f"- {note}")
-    print(f"written to {arguments.out}")
+    print(f"written to {out}")

@@ -42,6 +42,7 @@ SYSTEM = System(
         "control/table1": (f"{_AT}.studies.memory:table1", "bytes of pruned networks by format"),
         "control/fig4": (f"{_AT}.studies.memory:fig4", "bytes against sparsity"),
     },
+    pieces=dict.fromkeys(("control/fig1", "control/fig2"), f"{_AT}.studies.catalogue:catalogue"),
     remarks={
         "control/fig1": f"{_AT}.studies.remarks:scores",
         "control/fig2": f"{_AT}.studies.remarks:scores",

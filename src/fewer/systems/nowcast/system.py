@@ -46,6 +46,7 @@ SYSTEM = System(
         "nowcast/table2": (f"{_AT}.studies.tables:table2", "baseline, improved, Swin-UNETR and votes, held out"),
         "nowcast/fig1": (f"{_AT}.studies.figure:fig1", "a rain front hour by hour, and every model by lead time"),
     },
+    pieces=dict.fromkeys(("nowcast/table1", "nowcast/table2", "nowcast/fig1"), f"{_AT}.studies.catalogue:catalogue"),
     remarks={
         "nowcast/fig1": f"{_AT}.studies.remarks:window",
         "nowcast/table1": f"{_AT}.studies.remarks:models",

@@ -36,6 +36,10 @@ SYSTEM = System(
         "vision/lightest": (f"{_AT}.studies.lightest:lightest", "robust accuracy against kept weights, all recipes"),
         "vision/fig9-12": (f"{_AT}.studies.lottery:tickets", "lottery tickets, normal, FGSM- and PGD-trained"),
     },
+    pieces=dict.fromkeys(
+        ("vision/table2", "vision/table3", "vision/fig2-3", "vision/lightest", "vision/fig9-12"),
+        f"{_AT}.studies.catalogue:catalogue",
+    ),
     remarks={
         "vision/fig5-8": f"{_AT}.studies.remarks:features",
         "vision/fig9-12": f"{_AT}.studies.remarks:tickets",

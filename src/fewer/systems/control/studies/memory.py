@@ -21,6 +21,7 @@ from fewer.packs.pack import write
 from fewer.packs.trace.trace import trace
 from fewer.pruning.pruning import Pruning, layer_keeps, mask_for
 from fewer.report.figure import png
+from fewer.studies.plot import pyplot
 from fewer.studies.study import Log, Result
 from fewer.systems.control.task.settings import Settings
 from fewer.systems.control.task.task import Control
@@ -191,8 +192,7 @@ def fig4(scale: str, out: Path, log: Log) -> Result:
 
 
 def _draw_layers(kept: Mapping[str, Mapping[str, Sequence[int]]], sizes: Mapping[str, int]) -> bytes:
-    pyplot = _pyplot()
-    figure, axis = pyplot.subplots(figsize=(10, 4.5), layout="constrained")
+    figure, axis = pyplot().subplots(figsize=(10, 4.5), layout="constrained")
     places = range(len(kept))
     for shift, (method, colour) in zip((-0.2, 0.2), (("snip", "#4878a8"), ("grasp", "#b03030"))):
         shares = [100 * statistics.fmean(found[method]) / sizes[layer] for layer, found in kept.items()]
@@ -205,19 +205,9 @@ def _draw_layers(kept: Mapping[str, Mapping[str, Sequence[int]]], sizes: Mapping
 
 
 def _draw_sizes(rows: Sequence[Sequence[Any]]) -> bytes:
-    pyplot = _pyplot()
-    figure, axis = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
+    figure, axis = pyplot().subplots(figsize=(7, 4.5), layout="constrained")
     for column, label in ((1, "dense"), (2, "coordinates"), (3, "our pack")):
         axis.plot([float(row[0]) for row in rows], [float(row[column]) for row in rows], "o-", label=label)
     axis.set(xlabel="weights removed, %", ylabel="megabytes", yscale="log")
     axis.legend()
     return png(figure)
-
-
-def _pyplot() -> Any:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    return pyplot

@@ -8,14 +8,17 @@ from typing import Any
 
 from fewer.core.errors import UserError
 from fewer.report.figure import png
+from fewer.studies.plot import pyplot
 from fewer.studies.study import Log, Result
 from fewer.systems.control.studies.cohorts import ENVIRONMENTS, Place, Row, read_rows, train_agents, where
 from fewer.systems.control.task.statistics import statistics
 
-__all__ = ["fig1", "fig2"]
+__all__ = ["SEEDS", "fig1", "fig2", "wanted"]
 
+CRITERIA = {"control/fig1": "snip", "control/fig2": "grasp"}
 ALGORITHMS = {"BCQ": "score", "BC": "bc_score"}
 SPARSITIES = {"quick": (0.5, 0.8, 0.9), "full": (0.5, 0.9, 0.95, 0.98, 0.99)}
+SEEDS = {"quick": (0, 1), "full": (0, 1, 2, 3, 4)}
 HEADLINE = {"quick": 0.9, "full": 0.95}  # small networks do not stand the paper's
 # at the headline sparsity, in the same plot
 RIVALS = ("random", "erk", "magnitude", "synflow", "set", "rigl", "gradual")
@@ -24,20 +27,25 @@ TRIED = {"snip": ("snip-batches", "snip-rounds", "snip-erk", "snip-rigl"), "gras
 
 def fig1(scale: str, out: Path, log: Log) -> Result:
     """SNIP."""
-    return _figure(1, "snip", "SNIP", scale, out, log)
+    return _figure(1, "SNIP", scale, out, log)
 
 
 def fig2(scale: str, out: Path, log: Log) -> Result:
     """GraSP."""
-    return _figure(2, "grasp", "GraSP", scale, out, log)
+    return _figure(2, "GraSP", scale, out, log)
 
 
-def _figure(number: int, criterion: str, spelled: str, scale: str, out: Path, log: Log) -> Result:
-    place = where(scale, out, log)
-    wanted = [("dense", 0.0)] + [(criterion, sparsity) for sparsity in SPARSITIES[scale]]
-    wanted += [(rival, HEADLINE[scale]) for rival in (*RIVALS, *TRIED[criterion])]
-    rows = _found(place, wanted, scale)
-    rows = [row for row in rows if (row["recipe"], row["sparsity"]) in set(wanted)]
+def wanted(study: str, scale: str) -> list[tuple[str, float]]:
+    """Recipes and sparsities that the figure shows."""
+    criterion = CRITERIA[study]
+    found = [("dense", 0.0)] + [(criterion, sparsity) for sparsity in SPARSITIES[scale]]
+    return found + [(rival, HEADLINE[scale]) for rival in (*RIVALS, *TRIED[criterion])]
+
+
+def _figure(number: int, spelled: str, scale: str, out: Path, log: Log) -> Result:
+    study = f"control/fig{number}"
+    place, shown, criterion = where(scale, out, log), wanted(study, scale), CRITERIA[study]
+    rows = [row for row in _found(place, study, scale) if (row["recipe"], row["sparsity"]) in shown]
     table = [line for environment in ENVIRONMENTS for line in _lines(rows, environment)]
     return Result(
         title=f"Figure {number}: score against sparsity, {spelled}",
@@ -50,20 +58,16 @@ def _figure(number: int, criterion: str, spelled: str, scale: str, out: Path, lo
     )  # fmt: skip
 
 
-def _found(place: Place, wanted: Sequence[tuple[str, float]], scale: str) -> list[Row]:
-    if scale == "quick":
-        return train_agents(place, "hopper", wanted, (0, 1))
-    if place.device == "cpu":
-        place.log(
-            "no CUDA GPU: only finished agents are read; python -m fewer.systems.control.studies.full trains more"
-        )
+def _found(place: Place, study: str, scale: str) -> list[Row]:
+    if scale == "full" and place.device == "cpu":
+        more = f"`fewer reproduce {study} --scale full --pieces ENVIRONMENT` trains more"
+        place.log(f"no CUDA GPU: only finished agents are read; {more}")
         if not (found := read_rows(place)):
-            raise UserError(
-                f"no CUDA GPU and no finished agents in {place.out / 'agents'}", "one of both",
-                "python -m fewer.systems.control.studies.full --help, or --scale quick",
-            )  # fmt: skip
+            given = f"no CUDA GPU and no finished agents in {place.out / 'agents'}"
+            raise UserError(given, "one of both", f"{more}; or --scale quick")
         return found
-    return [row for environment in ENVIRONMENTS for row in train_agents(place, environment, wanted, range(5))]
+    environments = ENVIRONMENTS if scale == "full" else ENVIRONMENTS[:1]
+    return [row for one in environments for row in train_agents(place, one, wanted(study, scale), SEEDS[scale])]
 
 
 def _lines(rows: Sequence[Row], environment: str) -> list[list[Any]]:
@@ -107,13 +111,8 @@ def _notes(rows: Sequence[Row], place: Place, scale: str) -> list[str]:
 
 
 def _draw(rows: Sequence[Row], criterion: str) -> bytes:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     present = [name for name in ENVIRONMENTS if any(row["environment"] == name for row in rows)]
-    figure, axes = pyplot.subplots(
+    figure, axes = pyplot().subplots(
         2, len(present), figsize=(4.5 * len(present), 7), layout="constrained", squeeze=False, sharex=True
     )
     for column, environment in enumerate(present):

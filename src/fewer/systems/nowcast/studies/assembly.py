@@ -14,7 +14,8 @@ from torch import Tensor
 
 from fewer.core.data import batches
 from fewer.core.task import Data, Predict
-from fewer.systems.nowcast.studies.pieces import STEPS, Place, Truth, levels, truth
+from fewer.systems.nowcast.studies.pieces import STEPS, Truth, levels, truth
+from fewer.systems.nowcast.studies.place import JUDGED, Place
 from fewer.systems.nowcast.task.generated.windows import places
 from fewer.systems.nowcast.task.scores.scores import Counts, Scores, mean_iou
 from fewer.systems.nowcast.task.scores.thresholds import LOWEST, BestCheckpoint, choose
@@ -23,7 +24,6 @@ from fewer.systems.nowcast.task.windows import LEADS, Windows
 
 __all__ = ["Recorded", "by_year", "decided", "recalled", "scored", "threshold"]
 
-SPLITS = ("validation", "test", "heldout")
 _NEAR, _FAR = 1 << 20, 1 << 24  # pixels of all lead times at once: what a CPU's cache holds, what fills a GPU
 
 
@@ -54,7 +54,7 @@ class Recorded(Nowcast):
         super().__init__()
         at_once = _NEAR if place.device == "cpu" else _FAR
         self.per_batch = max(1, at_once // (LEADS * place.scale.size**2))
-        self.kept = {split: _Fallen(truth(split, place), k, place.device) for k, split in enumerate(SPLITS)}
+        self.kept = {split: _Fallen(truth(split, place), k, place.device) for k, split in enumerate(JUDGED)}
 
     def _split(self, split: str) -> Data[Windows]:
         return self.kept[split]
@@ -65,7 +65,7 @@ def recalled(name: str, place: Place) -> Predict:
 
     @functools.cache
     def held_of(split: int) -> Tensor:
-        return torch.from_numpy(levels(name, SPLITS[split], place)).to(place.device)
+        return torch.from_numpy(levels(name, JUDGED[split], place)).to(place.device)
 
     def predict(batch: Windows) -> Tensor:
         held = held_of(int(batch.missing.flatten()[0]))

@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 from fewer.core.task import Predict
 from fewer.systems.nowcast.studies.assembly import Recorded, decided, recalled, scored, threshold
-from fewer.systems.nowcast.studies.pieces import Place, record
+from fewer.systems.nowcast.studies.pieces import record
+from fewer.systems.nowcast.studies.place import Place
 from fewer.systems.nowcast.studies.skill import Skill, skill
 from fewer.systems.nowcast.task.scores.scores import Scores
 from fewer.systems.nowcast.task.scores.thresholds import BestCheckpoint

@@ -9,7 +9,6 @@ forecast belongs to it.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import io
 import json
 import shutil
@@ -23,110 +22,43 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from fewer.core.data import batches
-from fewer.core.engines.base import Training
 from fewer.core.engines.evaluate import predictor
 from fewer.core.engines.loop import Loop, fit
 from fewer.core.engines.plain import Plain
 from fewer.core.errors import UserError
 from fewer.core.files import checkpoint
 from fewer.core.files.atomic import write_atomically
-from fewer.core.files.run_folder import Folder
 from fewer.core.machine.versions import versions
 from fewer.core.task import Data, Predict
-from fewer.studies.study import Log, hardware
-from fewer.systems.nowcast.studies.members import SCALES, Member, Scale, member
+from fewer.studies.study import hardware
+from fewer.systems.nowcast.studies.members import Member, Scale, member
+from fewer.systems.nowcast.studies.place import JUDGED, Place, Placed
 from fewer.systems.nowcast.task.baselines.climatology import Climatology
 from fewer.systems.nowcast.task.baselines.persistence import SatelliteExtrapolation, SatellitePersistence
-from fewer.systems.nowcast.task.generated.windows import Wish, generated
 from fewer.systems.nowcast.task.scores.scores import LEVELS, leveled, wet
-from fewer.systems.nowcast.task.settings import Settings
-from fewer.systems.nowcast.task.task import Nowcast
 from fewer.systems.nowcast.task.windows import Windows
 
 __all__ = [
     "BASELINES",
-    "JUDGED",
     "STEPS",
-    "Place",
-    "Placed",
     "Truth",
     "levels",
     "record",
     "run_piece",
     "same_windows",
+    "samples_a_second",
     "truth",
 ]
 
 STEPS = LEVELS  # of probability that are kept: all that scores tell apart
-JUDGED = ("validation", "test", "heldout")
 BASELINES: dict[str, Callable[[Data[Windows]], Predict]] = {
     "climatology": Climatology,
     "satellite-persistence": SatellitePersistence,
     "satellite-extrapolation": SatelliteExtrapolation,
 }
-_AT_ONCE = 1 << 18  # pixels: four windows of the competition's, seventy of 60 pixels, that alone leave a GPU idle
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where the pieces of a study are kept and trained."""
-
-    out: Path
-    scale: Scale = SCALES["quick"]
-    device: str = "cpu"
-    log: Log = print
-
-    def path(self, name: str, suffix: str) -> Path:
-        return self.out / "pieces" / f"nowcast-{name}.{suffix}"
-
-    def unfinished(self, name: str) -> Folder:
-        """Where a training that was cut off goes on."""
-        return Folder(self.out / "unfinished" / name)
-
-    def wish(self, split: str) -> Wish:
-        """The windows of a split."""
-        return Wish(split, self.scale.windows[split], self.scale.size, self.scale.seed)
-
-    def data(self, split: str) -> Data[Windows]:
-        return _windows(self.wish(split), self.device)
-
-    @property
-    def per_batch(self) -> int:
-        """Windows that are forecast at once."""
-        return max(1, _AT_ONCE // self.scale.size**2)
-
-    def hold_(self, split: str, packed: Mapping[str, Tensor]) -> None:
-        """Windows that were drawn elsewhere, for all pieces of this process."""
-        _HELD[self.wish(split), self.device] = self.wish(split).data(packed)
-
-
-class _Moved:
-    """Tensors on a GPU that may be asked for by numbers on the CPU."""
-
-    in_memory = True
-
-    def __init__(self, data: Data[Windows], device: str) -> None:
-        self.data, self.device = data, torch.device(device)
-
-    def __len__(self) -> int:
-        return len(self.data)
-
-    def take(self, index: Tensor) -> Windows:
-        return self.data.take(index.to(self.device))
-
-
-_HELD: dict[tuple[Wish, str], Data[Windows]] = {}
-
-
-@functools.lru_cache(maxsize=4)
-def _windows(wish: Wish, device: str) -> Data[Windows]:
-    """Made once for all pieces of a process."""
-    if (found := _HELD.get((wish, device))) is None:
-        found = generated(wish.split, count=wish.count, size=wish.size, seed=wish.seed, device=device)
-    return found if device == "cpu" else _Moved(found, device)
+_TIMED = 6  # steps from which a speed is told, after as many that warm up
 
 
 @dataclass(frozen=True)
@@ -205,15 +137,8 @@ def _alike(found: dict[str, Any], scale: Scale, path: Path) -> dict[str, Any]:
 def _trained(one: Member, place: Place) -> tuple[Predict, dict[str, Any]]:
     scale = place.scale
     task = Placed(scale.settings(one), place)
-    steps = max(scale.samples // scale.batch, 1)
-    training = Training(
-        steps=steps,
-        batch=scale.batch,
-        optimizer=scale.optimizer(one),
-        device=place.device,
-        precision=one.precision or scale.precision,
-        compile=scale.compile,
-    )
+    training = place.training(one)
+    steps = training.steps
     engine = Plain(task, training, scale.seed + one.seed)
     folder = place.unfinished(one.name)
     with folder.locked():
@@ -240,15 +165,19 @@ def _trained(one: Member, place: Place) -> tuple[Predict, dict[str, Any]]:
     return predictor(task, modules, scale.seed), details
 
 
-class Placed(Nowcast):
-    """The task on windows that all pieces share, made where the training runs."""
-
-    def __init__(self, settings: Settings, place: Place) -> None:
-        super().__init__(settings)
-        self.place = place
-
-    def _split(self, split: str) -> Data[Windows]:
-        return self.place.data(split)
+def samples_a_second(name: str, place: Place) -> float:
+    """Of training, compilation and warm-up apart."""
+    one, scale = member(name), dataclasses.replace(place.scale, windows={**place.scale.windows, "train": 28})
+    small = dataclasses.replace(place, scale=scale)
+    engine = Plain(
+        Placed(scale.settings(one), small), dataclasses.replace(small.training(one), steps=10**6), scale.seed
+    )
+    engine.advance(_TIMED)
+    engine.mean_losses()  # waits for the device
+    begin = time.monotonic()
+    engine.advance(_TIMED)
+    engine.mean_losses()
+    return _TIMED * scale.batch / (time.monotonic() - begin)
 
 
 def _levels(forecast: Predict, data: Data[Windows], per_batch: int) -> NDArray[np.uint8]:
@@ -282,9 +211,7 @@ def same_windows(first: dict[str, Any], second: dict[str, Any]) -> bool:
 def _opened(name: str, place: Place) -> Any:
     path = place.path(name, "npz")
     if not path.exists():
-        raise UserError(
-            f"no {path}", "a finished piece", f"python -m fewer.systems.nowcast.studies.full {name} --out DIR"
-        )
+        raise UserError(f"no {path}", "a finished piece", f"fewer reproduce nowcast/table1 --pieces {name} --out DIR")
     return np.load(path, allow_pickle=False)
 
 

@@ -18,7 +18,8 @@ from fewer.studies.study import Log, Result
 from fewer.systems.nowcast.studies.assembly import by_year, scored, threshold
 from fewer.systems.nowcast.studies.judged import Judged
 from fewer.systems.nowcast.studies.members import MEMBERS, SCALES, UPWIND
-from fewer.systems.nowcast.studies.pieces import BASELINES, Place, record, run_piece, same_windows
+from fewer.systems.nowcast.studies.pieces import BASELINES, record, run_piece, same_windows
+from fewer.systems.nowcast.studies.place import Place
 from fewer.systems.nowcast.studies.rows import COLUMNS, Paper, row, signed
 from fewer.systems.nowcast.studies.skill import entropy_below, precision_above
 from fewer.systems.nowcast.studies.votes import votes
@@ -70,7 +71,7 @@ def available(scale: str, place: Place) -> list[str]:
     if fallen is None or not pieces:
         raise UserError(
             f"no finished pieces in {place.out / 'pieces'}", "a CUDA GPU or pieces",
-            "python -m fewer.systems.nowcast.studies.full --list, or --scale quick",
+            "`fewer reproduce nowcast/table1 --list` names them; or --scale quick",
         )  # fmt: skip
     for name, piece in pieces.items():
         if not same_windows(piece, fallen):

@@ -18,6 +18,7 @@ from fewer.core.data import convert
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.seed import Stream
 from fewer.report.figure import png
+from fewer.studies.plot import pyplot
 from fewer.studies.study import Log, Result
 from fewer.systems.vision.studies.training import BUDGET, accuracies, device, mnist, trained
 from fewer.systems.vision.task.data import Images
@@ -94,14 +95,10 @@ def _measured(maps: Tensor, labels: Tensor) -> tuple[float, float]:
 
 
 def _draw(maps: Mapping[str, Tensor], batch: Images) -> bytes:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
     from matplotlib.patches import Rectangle
 
     shape = (len(maps), _DRAWN)
-    figure, axes = pyplot.subplots(
+    figure, axes = pyplot().subplots(
         *shape, figsize=(3 * _DRAWN + 1, 3.1 * len(maps)), layout="constrained", squeeze=False
     )
     # One image of each of the first classes met, the same for both networks.

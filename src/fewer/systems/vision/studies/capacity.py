@@ -14,8 +14,9 @@ from typing import Any
 
 from fewer.core.engines.optimizer import Optimizer
 from fewer.report.figure import png
+from fewer.studies.plot import pyplot
 from fewer.studies.study import Log, Result
-from fewer.systems.vision.studies.pieces import DENSE, Piece, cured, expect_pieces, gradual, run_piece, where
+from fewer.systems.vision.studies.pieces import DENSE, Recipe, cured, expect_pieces, gradual, run_piece, where
 
 __all__ = ["capacity_pieces", "curves", "table2", "table3"]
 
@@ -27,9 +28,9 @@ _EPOCHS = 50
 _PAPER_STEPS = round(_EPOCHS * 60000 / 128)
 
 
-def capacity_pieces(attack: str, scale: str) -> dict[str, Piece]:
+def capacity_pieces(attack: str, scale: str) -> dict[str, Recipe]:
     """By name: `paper-pgd-cnn0`, `cured-pgd-cnn0` and so on. Scales 0 to 5, or when quick those that take minutes."""
-    found: dict[str, Piece] = {}
+    found: dict[str, Recipe] = {}
     for number in range(6) if scale == "full" else (0, 2):
         network = f"cnn{number}"
         wide = {"together": 1, "weights": False} if number > 3 else {}
@@ -44,14 +45,14 @@ def capacity_pieces(attack: str, scale: str) -> dict[str, Piece]:
         preset = "paper-fgsm:0.3" if attack == "fgsm" else "paper:0.3" if scale == "full" else "pgd:0.3,mix=0.5,ramp=0"
         steps = _PAPER_STEPS if scale == "full" else 400
         sgd = Optimizer("sgd", lr=1e-3, momentum=0.9)
-        paper = Piece(
+        paper = Recipe(
             name, network, preset, steps, 128, sgd, points=10, together=wide.get("together", 0), weights=False
         )
         found[name] = _quick(paper, scale)
     return found
 
 
-def _quick(piece: Piece, scale: str) -> Piece:
+def _quick(piece: Recipe, scale: str) -> Recipe:
     return piece if scale == "full" else dataclasses.replace(piece, seeds=(0,), batch=128, points=4)
 
 
@@ -152,12 +153,7 @@ def _own(attack: str) -> str:
 
 
 def _draw(found: Mapping[str, Mapping[str, list[dict[str, Any]]]]) -> bytes:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(2, 2, figsize=(12, 8), layout="constrained")
+    figure, axes = pyplot().subplots(2, 2, figsize=(12, 8), layout="constrained")
     for (top, below), (attack, by_name) in zip(axes.T, found.items()):
         title = f"Fig. {2 if attack == 'fgsm' else 3}: {attack.upper()}"
         top.plot(range(6), [pair[1] for pair in PAPER[attack]], "k--", marker="o", label="printed in the paper")

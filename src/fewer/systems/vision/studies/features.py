@@ -15,6 +15,7 @@ import torch
 
 from fewer.pruning.features.usefulness import Reach, Usefulness, usefulness
 from fewer.report.figure import png
+from fewer.studies.plot import pyplot
 from fewer.studies.study import Log, Result
 from fewer.systems.vision.studies.training import accuracies, device, mnist, trained
 from fewer.systems.vision.task.task import Settings, Vision
@@ -105,12 +106,7 @@ def _numbers(measured: Mapping[str, Usefulness]) -> dict[str, Any]:
 
 def _draw(pictured: Mapping[str, Measured]) -> bytes:
     """Figures 5 to 8 in columns, a row for each network."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(len(pictured), 4, figsize=(17, 3.6 * len(pictured)), layout="constrained")
+    figure, axes = pyplot().subplots(len(pictured), 4, figsize=(17, 3.6 * len(pictured)), layout="constrained")
     for row, (name, measured) in zip(axes, pictured.items()):
         found = next(iter(measured.values()))
         standard, raw = (found.score(kind).cpu().sort(descending=True).values for kind in ("standard", "raw"))

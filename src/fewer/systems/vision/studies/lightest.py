@@ -14,13 +14,14 @@ from typing import Any
 
 from fewer.pruning.pruning import Pruning
 from fewer.report.figure import png
+from fewer.studies.plot import pyplot
 from fewer.studies.study import Log, Result
 from fewer.systems.vision.studies.capacity import capacity_pieces, percent
 from fewer.systems.vision.studies.measure import Row
 from fewer.systems.vision.studies.pieces import (
     DENSE,
-    Piece,
     Place,
+    Recipe,
     cured,
     expect_pieces,
     gradual,
@@ -31,7 +32,7 @@ from fewer.systems.vision.studies.pieces import (
 from fewer.systems.vision.studies.rivals import run_features, run_scores
 from fewer.systems.vision.studies.suite import SUITE, audit_saved
 
-__all__ = ["SMALL", "lightest", "rival_pieces", "small_pieces", "train_features", "train_scores"]
+__all__ = ["audit", "light_pieces", "lightest", "small_pieces", "train_features", "train_scores"]
 
 SMALL = "small-cnn"
 DENSITIES = {"small-1": 0.01, "small-3": 0.03, "small-10": 0.099, "small-dense": 1.0}  # 3,116, 9,348 and 30,848 kept
@@ -46,7 +47,7 @@ VARIANTS = {
 PUBLISHED = (("TRADES (Zhang 2019)", 92.81, 312_202), ("Madry 2018", 88.5, 3_274_634))
 
 
-def small_pieces(scale: str) -> dict[str, Piece]:
+def small_pieces(scale: str) -> dict[str, Recipe]:
     """The small network of the robustness literature, one piece a density; they share a folder."""
     if scale == "quick":
         # convolutions this wide take minutes a hundred steps on two cores: the family's scale 2 stands in
@@ -67,7 +68,7 @@ def small_pieces(scale: str) -> dict[str, Piece]:
     return found
 
 
-def _high_contrast(name: str, density: float) -> Piece:
+def _high_contrast(name: str, density: float) -> Recipe:
     """Black and white before the network, three times the learning rate, an adversary whose steps fall."""
     base = cured(name, SMALL, hardening="pgd:0.3,steps=10,step=0.3,last=0.01,start=mixed,aim=margin")
     return dataclasses.replace(
@@ -76,14 +77,14 @@ def _high_contrast(name: str, density: float) -> Piece:
     )  # fmt: skip
 
 
-def _layers_compared(piece: Piece) -> Piece:
+def _layers_compared(piece: Recipe) -> Recipe:
     """Pruned in many small steps, by magnitudes that count for more where a layer has few left."""
     every = max(1, piece.steps // 300)
     prunings = tuple(dataclasses.replace(pruning, method="lamp", every=every) for pruning in piece.prunings)
     return dataclasses.replace(piece, prunings=prunings)
 
 
-def rival_pieces(scale: str) -> dict[str, Piece]:
+def rival_pieces(scale: str) -> dict[str, Recipe]:
     """Pruning before training, scored on attacked batches, at the densities of the gradual rows."""
     found = {}
     for method in ("snip", "grasp"):
@@ -94,7 +95,19 @@ def rival_pieces(scale: str) -> dict[str, Piece]:
     return found
 
 
-def _base(scale: str) -> Piece:
+def light_pieces(scale: str) -> dict[str, Recipe]:
+    """All that are trained from first weights; of the capacity family those that the light ones are compared with."""
+    capacity = capacity_pieces("pgd", scale) if scale == "full" else {}
+    family = {name: piece for name, piece in capacity.items() if name in ("cured-pgd-cnn2", "cured-pgd-cnn3")}
+    return {**small_pieces(scale), **family, **rival_pieces(scale)}
+
+
+def audit(scale: str, piece: Recipe, place: Place) -> list[Row]:
+    """The whole suite on what a piece saved."""
+    return audit_saved(piece, place, SUITE[scale], limit=None if scale == "full" else 60)
+
+
+def _base(scale: str) -> Recipe:
     """The hardened, unpruned networks that learned scores and useful features start from."""
     return capacity_pieces("pgd", "full")["cured-pgd-cnn3"] if scale == "full" else small_pieces("quick")["small-dense"]
 
@@ -122,16 +135,10 @@ def lightest(scale: str, out: Path, log: Log) -> Result:
     place = where(scale, out, log)
     rows: list[Row] = []
     audits: list[Row] = []
-    for name, piece in small_pieces(scale).items():
+    for name, piece in light_pieces(scale).items():
         rows += run_piece(piece, place)
-        if scale == "full" or name == "small-3":
-            found = audit_saved(piece, place, SUITE[scale], limit=None if scale == "full" else 60)
-            audits += [{"piece": piece.name, **row} for row in found]
-    if scale == "full":
-        for name in ("cured-pgd-cnn2", "cured-pgd-cnn3"):
-            rows += run_piece(capacity_pieces("pgd", scale)[name], place)
-    for piece in rival_pieces(scale).values():
-        rows += run_piece(piece, place)
+        if name in (small_pieces(scale) if scale == "full" else ("small-3",)):
+            audits += [{"piece": piece.name, **row} for row in audit(scale, piece, place)]
     rows += train_scores(scale, place) + train_features(scale, place)
     expect_pieces(rows, place)
     return Result(
@@ -195,12 +202,7 @@ def _audits_of(row: Row, audits: Sequence[Row]) -> list[Row]:
 
 
 def _draw(rows: Sequence[Mapping[str, Any]], audits: Sequence[Row]) -> bytes:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axis = pyplot.subplots(figsize=(9, 6), layout="constrained")
+    figure, axis = pyplot().subplots(figsize=(9, 6), layout="constrained")
     lines: dict[str, list[tuple[int, float]]] = {}
     for (network, recipe, kept), group in _grouped([dict(row) for row in rows]).items():
         name = f"{network}, {'gradual magnitude' if recipe == 'dense' else recipe}, PGD-40"
@@ -211,7 +213,7 @@ def _draw(rows: Sequence[Mapping[str, Any]], audits: Sequence[Row]) -> bytes:
     recipes = list(dict.fromkeys(name.rpartition(", ")[0] for name in lines))
     for name, points in lines.items():
         recipe, _, attack = name.rpartition(", ")
-        colour = pyplot.get_cmap("tab20")(recipes.index(recipe) % 20)
+        colour = pyplot().get_cmap("tab20")(recipes.index(recipe) % 20)
         axis.plot(*zip(*sorted(points)), "o-" if attack == "PGD-40" else "s--", color=colour, label=name)
     for name, value, parameters in PUBLISHED:
         axis.plot([parameters], [value], "k*", markersize=10)

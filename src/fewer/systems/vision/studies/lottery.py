@@ -16,6 +16,7 @@ from fewer.core.engines.optimizer import Optimizer
 from fewer.core.files.run_folder import Folder
 from fewer.pruning.schedules.lottery import Lottery, lottery
 from fewer.report.figure import png
+from fewer.studies.plot import pyplot
 from fewer.studies.study import Log, Result
 from fewer.systems.vision.studies.measure import Row, accuracies
 from fewer.systems.vision.studies.pieces import Place, expect_pieces, where
@@ -113,13 +114,8 @@ def _cell(rows: Sequence[Row], number: int, start: str) -> str:
 
 
 def _draw(found: Mapping[str, Sequence[Row]]) -> bytes:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     titles = {"normal": "normal training (Figs. 9, 10)", "fgsm": "FGSM training (Figs. 11, 12)", "pgd": "PGD training"}
-    figure, axes = pyplot.subplots(2, len(found), figsize=(5 * len(found), 8), layout="constrained", squeeze=False)
+    figure, axes = pyplot().subplots(2, len(found), figsize=(5 * len(found), 8), layout="constrained", squeeze=False)
     for column, (kind, rows) in zip(axes.T, found.items()):
         attacked = "pgd40" if kind == "pgd" else "fgsm"
         numbers = sorted({row["round"] for row in rows})

@@ -40,8 +40,8 @@ from fewer.systems.vision.task.task import Settings, Vision
 
 __all__ = [
     "DENSE",
-    "Piece",
     "Place",
+    "Recipe",
     "cured",
     "expect_pieces",
     "gradual",
@@ -57,7 +57,7 @@ DENSE = Pruning("magnitude", 0.0, "global", "gradual")
 
 
 @dataclass(frozen=True)
-class Piece:
+class Recipe:
     """What one call trains. Replicas are every pruning with every seed."""
 
     name: str
@@ -94,10 +94,10 @@ class Place:
     limit: int | None = None  # test images that face an attack; None: all
     log: Log = print
 
-    def folder(self, piece: Piece, pruning: Pruning, seed: int) -> Folder:
+    def folder(self, piece: Recipe, pruning: Pruning, seed: int) -> Folder:
         return Folder(self.out / "pieces" / piece.name / f"{label(pruning)}-seed{seed}")
 
-    def unfinished(self, piece: Piece, replicas: Sequence[tuple[Pruning, int]]) -> Folder:
+    def unfinished(self, piece: Recipe, replicas: Sequence[tuple[Pruning, int]]) -> Folder:
         """Where the training of a cohort is saved on its way."""
         names = " ".join(f"{label(pruning)}-seed{seed}" for pruning, seed in replicas)
         return Folder(self.out / "unfinished" / f"{piece.name}-{hashlib.sha256(names.encode()).hexdigest()[:12]}")
@@ -146,10 +146,10 @@ def expect_pieces(found: Sequence[Any] | Mapping[str, Any], place: Place) -> Non
         raise UserError(given, "finished ones to read, or images to train with", "set FEWER_MNIST, or --scale quick")
 
 
-def cured(name: str, network: str, *, steps: int = 9400, hardening: str = "pgd:0.3", **changes: Any) -> Piece:
+def cured(name: str, network: str, *, steps: int = 9400, hardening: str = "pgd:0.3", **changes: Any) -> Recipe:
     """The recipe that works: attacked images only, the budget ramped, Adam with a warm-up, cosine decay at the end."""
     optimizer = Optimizer(lr=1e-3, warmup=min(200, steps // 10), decay_from=0.5)
-    return dataclasses.replace(Piece(name, network, hardening, steps, optimizer=optimizer), **changes)
+    return dataclasses.replace(Recipe(name, network, hardening, steps, optimizer=optimizer), **changes)
 
 
 def gradual(density: float, steps: int) -> Pruning:
@@ -162,7 +162,7 @@ def label(pruning: Pruning) -> str:
     return "dense" if pruning.sparsity == 0 else f"{pruning.method}-{100 * (1 - pruning.sparsity):.4g}"
 
 
-def run_piece(piece: Piece, place: Place) -> list[Row]:
+def run_piece(piece: Recipe, place: Place) -> list[Row]:
     """Figures of every replica; those that are finished are only read, and in a place without images no others."""
     root = Folder(place.out / "pieces" / piece.name)
     if not place.source and not root.path.exists():
@@ -193,12 +193,12 @@ def _plain(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _completed(found: Mapping[str, Any]) -> dict[str, Any]:
     """A saved recipe; settings that came later stand at their defaults, as they did when it was trained."""
-    default = _plain(Piece("", "", "", 0).config())
+    default = _plain(Recipe("", "", "", 0).config())
     whole = {**default, **found, "optimizer": {**default["optimizer"], **found.get("optimizer", {})}}
     return {key: value for key, value in whole.items() if key != "versions"}
 
 
-def _train(piece: Piece, replicas: Sequence[tuple[Pruning, int]], place: Place) -> None:
+def _train(piece: Recipe, replicas: Sequence[tuple[Pruning, int]], place: Place) -> None:
     """One cohort, from fresh weights to saved metrics."""
     start = time.monotonic()
     task = place.task(piece.network, validation=piece.validation, contrast=piece.contrast)
@@ -244,7 +244,7 @@ def _keep(engine: Engine, replica: int, folder: Folder, row: Row, *, weights: bo
     _finish(folder, row)
 
 
-def _engine(task: Vision, piece: Piece, seeds: Sequence[int], device: str) -> Engine:
+def _engine(task: Vision, piece: Recipe, seeds: Sequence[int], device: str) -> Engine:
     training = Training(piece.steps, piece.batch, piece.optimizer, device)
     if device == "cpu" and len(seeds) == 1:
         return Plain(task, training, seeds[0])
@@ -253,7 +253,7 @@ def _engine(task: Vision, piece: Piece, seeds: Sequence[int], device: str) -> En
 
 
 def _first_masks(
-    piece: Piece, replicas: Sequence[tuple[Pruning, int]], task: Vision
+    piece: Recipe, replicas: Sequence[tuple[Pruning, int]], task: Vision
 ) -> Iterator[dict[str, dict[str, Tensor]] | str | None]:
     """Masks for those that are pruned before training, scored on inputs attacked with the whole budget."""
     scored = task
@@ -271,7 +271,7 @@ def _first_masks(
             yield str(error)
 
 
-def _loop(piece: Piece, log: Log) -> Loop:
+def _loop(piece: Recipe, log: Log) -> Loop:
     every = max(1, piece.steps // 50)
 
     def on_log(line: Row) -> None:
@@ -288,7 +288,7 @@ def _own(losses: Any, replica: int) -> float | None:
     return found
 
 
-def _named(piece: Piece, pruning: Pruning, seed: int) -> Row:
+def _named(piece: Recipe, pruning: Pruning, seed: int) -> Row:
     return {
         "piece": piece.name, "network": piece.network, "hardening": piece.hardening, "steps": piece.steps,
         "batch": piece.batch, "method": pruning.method, "when": pruning.when, "density": 1 - pruning.sparsity,

@@ -19,7 +19,7 @@ from fewer.pruning.features.tolerance import until_it_hurts
 from fewer.pruning.features.usefulness import Reach
 from fewer.pruning.hydra import hydra
 from fewer.systems.vision.studies.measure import Row, accuracies, counts, measured
-from fewer.systems.vision.studies.pieces import Piece, Place, read_modules
+from fewer.systems.vision.studies.pieces import Place, Recipe, read_modules
 from fewer.systems.vision.task.task import Vision
 
 __all__ = ["run_features", "run_scores"]
@@ -28,7 +28,7 @@ TUNING = "pgd:0.3,ramp=0"  # the networks are hardened already: the whole budget
 TOLERANCE = 0.02  # of robust accuracy on held-out images
 
 
-def _hardened(base: Piece, place: Place, seed: int) -> dict[str, nn.Module]:
+def _hardened(base: Recipe, place: Place, seed: int) -> dict[str, nn.Module]:
     """The unpruned network that the piece left."""
     folder = place.folder(base, base.prunings[0], seed)
     if not folder.finished:
@@ -36,7 +36,7 @@ def _hardened(base: Piece, place: Place, seed: int) -> dict[str, nn.Module]:
     return read_modules(folder, base.network)
 
 
-def run_scores(base: Piece, densities: Sequence[float], steps: int, place: Place) -> list[Row]:
+def run_scores(base: Recipe, densities: Sequence[float], steps: int, place: Place) -> list[Row]:
     """HYDRA: scores learned under attack, then the kept weights trained on; `steps` for each of the two."""
     rows = []
     for density in densities:
@@ -50,7 +50,7 @@ def run_scores(base: Piece, densities: Sequence[float], steps: int, place: Place
     return rows
 
 
-def _learn(base: Piece, density: float, steps: int, place: Place, folders: Mapping[int, Folder]) -> None:
+def _learn(base: Recipe, density: float, steps: int, place: Place, folders: Mapping[int, Folder]) -> None:
     seeds, task = list(folders), place.task(base.network)
     hardened = harden(task, TUNING)
     training = Training(steps, base.batch, Optimizer(lr=1e-3, decay_from=0.0), place.device)
@@ -78,7 +78,7 @@ def _learn(base: Piece, density: float, steps: int, place: Place, folders: Mappi
         place.log(f"hydra {density:g} seed {seed}: clean {row['clean']:.2%}, PGD-40 {row['pgd40']:.2%}")
 
 
-def run_features(base: Piece, steps: int, place: Place, *, samples: int) -> list[Row]:
+def run_features(base: Recipe, steps: int, place: Place, *, samples: int) -> list[Row]:
     """Half of the features removed each round by their robust usefulness until it hurts; others down to its size."""
     rows: list[Row] = []
     for seed in base.seeds:
@@ -92,7 +92,7 @@ def run_features(base: Piece, steps: int, place: Place, *, samples: int) -> list
     return rows
 
 
-def _shrink_all(task: Vision, base: Piece, steps: int, place: Place, *, samples: int, seed: int) -> list[Row]:
+def _shrink_all(task: Vision, base: Recipe, steps: int, place: Place, *, samples: int, seed: int) -> list[Row]:
     """The measures after `robust`, which decides how far it goes, are followed as far."""
     tuned = harden(task, TUNING)
     training = Training(steps, base.batch, Optimizer(lr=1e-3, decay_from=0.0), place.device)

@@ -18,6 +18,7 @@ from fewer.core.engines.optimizer import Optimizer
 from fewer.pruning.features.shrink import MEASURES, Shrinking, shrink
 from fewer.pruning.features.usefulness import Reach
 from fewer.report.figure import png
+from fewer.studies.plot import pyplot
 from fewer.studies.study import Log, Result
 from fewer.systems.vision.studies.training import accuracies, device, mnist, trained
 from fewer.systems.vision.task.task import Settings, Vision
@@ -91,12 +92,7 @@ def _rows(points: list[Point]) -> list[list[Any]]:
 
 
 def _draw(points: list[Point]) -> bytes:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(1, 2, figsize=(10, 3.8), layout="constrained", sharex=True)
+    figure, axes = pyplot().subplots(1, 2, figsize=(10, 3.8), layout="constrained", sharex=True)
     for measure in MEASURES:
         groups = _grouped(points, measure)
         for place, key in zip(axes, ("clean", "pgd10")):

@@ -14,7 +14,7 @@ from fewer.attack.audit import Audit, Line, Report, robust
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.files.run_folder import Folder
 from fewer.systems.vision.studies.measure import Row
-from fewer.systems.vision.studies.pieces import Piece, Place, label, read_modules
+from fewer.systems.vision.studies.pieces import Place, Recipe, label, read_modules
 from fewer.systems.vision.task.task import Vision
 
 __all__ = ["SUITE", "audit_saved"]
@@ -23,7 +23,7 @@ SUITE = {"quick": "suite:0.3,queries=200", "full": "suite:0.3"}
 _PART = "suite-part.json"  # until the last attack is over
 
 
-def audit_saved(piece: Piece, place: Place, attacks: str = SUITE["full"], *, limit: int | None = None) -> list[Row]:
+def audit_saved(piece: Recipe, place: Place, attacks: str, *, limit: int | None = None) -> list[Row]:
     """The worst case per image over the whole suite, for every saved replica; written beside its metrics."""
     found = []
     task = place.task(piece.network, contrast=piece.contrast) if place.source else None

@@ -1,0 +1,32 @@
+"""A place where pieces of the vision studies are trained on few digits and meet a short attack."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fewer.systems.vision.studies import measure
+from fewer.systems.vision.studies.pieces import Place
+from fewer.systems.vision.task.digits import read_digits
+from tests.systems.vision.small import quiet
+
+
+@pytest.fixture(scope="session")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Six hundred digits to train with and a hundred to test."""
+    arrays = {}
+    for prefix, split, count in (("", "train", 600), ("test_", "test", 100)):
+        pixels, labels = read_digits(split)
+        arrays |= {f"{prefix}images": pixels[:count, 0], f"{prefix}labels": labels[:count]}
+    path = tmp_path_factory.mktemp("digits") / "digits.npz"
+    np.savez(path, **arrays)
+    return str(path)
+
+
+@pytest.fixture
+def place(digits: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """Thirty images are attacked, by four steps of PGD instead of forty."""
+    monkeypatch.setattr(measure, "ATTACKS", "fgsm:0.3+pgd:0.3,steps=4,step=0.1")
+    return Place(tmp_path, digits, limit=30, log=quiet)
