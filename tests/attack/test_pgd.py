@@ -193,5 +193,5 @@ def test_a_senseless_setting_is_refused(wrong: dict[str, Any]) -> None:
 def test_a_task_that_cannot_be_attacked_is_refused_with_what_it_lacks() -> None:
     names = ("networks", "objectives", "data", "inputs", "predict", "evaluate")
     closed = type("Closed", (Task,), {name: getattr(Regression, name) for name in names})()
-    with pytest.raises(UserError, match="Closed has no bounds, attack_loss, replace, perturbable"):
+    with pytest.raises(UserError, match="Closed has no attack_loss, bounds, perturbable, replace"):
         pgd(closed, 0.1)

@@ -206,7 +206,7 @@ BROKEN: list[tuple[type[Task[Any]], str, str]] = [
     (NaNInTheData, "batches hold tensors with samples on axis 0", "NaN"),
     (RaggedData, "batches hold tensors with samples on axis 0", "leaf"),
     (OneAnswerForAll, "predictions have samples on axis 0 and need no labels", "shape"),
-    (NoFigure, "evaluation returns finite metrics", "no figure"),
+    (NoFigure, "evaluation returns finite metrics", "no metric"),
     (InfiniteFigure, "evaluation returns finite metrics", "inf"),
     (NoQuestion, "evaluation returns finite metrics", "no batch"),
     (SurfaceOutOfBounds, "an attack can replace the perturbable input", "bounds"),

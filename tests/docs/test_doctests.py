@@ -16,7 +16,7 @@ WITH_EXAMPLES = sorted(path for path in ROOT.rglob("*.py") if ">>> " in path.rea
 
 def test_there_are_examples_in_the_modules_that_people_import() -> None:
     names = {str(path.relative_to(ROOT)) for path in WITH_EXAMPLES}
-    assert {"api.py", "attack/threat.py", "core/settings.py", "prune/keep.py", "zoo/__init__.py"} <= names
+    assert {"run/api.py", "attack/threat.py", "core/settings.py", "pruning/keep.py", "zoo/__init__.py"} <= names
 
 
 @pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda path: str(path.relative_to(ROOT)))

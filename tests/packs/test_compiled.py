@@ -8,6 +8,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -71,7 +72,9 @@ def test_the_list_of_models_and_the_benches_of_packs_say_it(
     small: str, no_kernels: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert [model.described()["compiled"] for model in open_models([small])] == [False]
-    monkeypatch.setattr(overview.importlib, "import_module", lambda name: type("Bench", (), {"run": lambda quick: []}))
+    monkeypatch.setattr(
+        overview, "imported", lambda place: SimpleNamespace(run=lambda quick: [], USES_PACKS=".sparse" in place)
+    )
     assert compiled.missing() in [line.why for line in overview.measure("sparse", quick=True)]
     assert compiled.missing() not in [line.why for line in overview.measure("attack", quick=True)]
 

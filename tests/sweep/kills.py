@@ -17,7 +17,7 @@ from typing import Any
 
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 FILES = ("weights.safetensors", "mask.safetensors", "metrics.json", "metrics.jsonl", "config.json")
 

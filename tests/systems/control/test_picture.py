@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from fewer.report.png import data_address
-from fewer.systems.control import picture
+from fewer.systems.control import picture, report
 from fewer.systems.control.report import acting
 from fewer.systems.control.task.logs import experts
 from fewer.systems.control.task.task import Control, Settings
@@ -72,8 +72,8 @@ def test_the_report_films_the_policy_that_was_trained(monkeypatch: pytest.Monkey
         asked.append(policy(logs.observation[:1]))
         return b"GIF89a"
 
-    monkeypatch.setattr(picture, "film", filmed)
+    monkeypatch.setattr(report, "film", filmed)
     assert 'src="data:image/gif;base64,' in acting(run, "")
     assert asked[0].shape == (1, 6) and np.abs(asked[0]).max() <= 1
-    monkeypatch.setattr(picture, "film", lambda *_: None)
+    monkeypatch.setattr(report, "film", lambda *_: None)
     assert picture.WHY_NOT in acting(run, "")

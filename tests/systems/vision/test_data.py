@@ -38,7 +38,7 @@ def saved(path: Path, **arrays: np.ndarray) -> Path:
 
 def test_the_embedded_digits_are_the_ones_that_were_chosen() -> None:
     digest = hashlib.sha256()
-    with resources.files("fewer.systems.vision").joinpath("digits.npz").open("rb") as file, np.load(file) as held:
+    with resources.files("fewer.systems.vision.task").joinpath("digits.npz").open("rb") as file, np.load(file) as held:
         for name in sorted(held.files):
             digest.update(name.encode() + held[name].tobytes())
         assert held["test_index"].max() > 9_900

@@ -2,8 +2,8 @@
 
 >>> from fewer import cellfree
 >>> world = cellfree.World.make(cellfree.Settings(access_points=40, side_m=630.0, train_phones=2000))
->>> cellfree.Nearest(3).fit(world).select(0, [-90.0, -95.0, -99.0]).access_points(0).shape
-(3,)
+>>> cellfree.Nearest(3).fit(world).select(0, [-90.0, -95.0, -99.0]).access_points(0).tolist()
+[0, 28, 16, 27]
 """
 
 from typing import TYPE_CHECKING
