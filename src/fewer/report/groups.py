@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fewer.core.count import Count
-from fewer.core.student import student_t
+from fewer.core.maths.student import student_t
 from fewer.pruning.reach import count
 from fewer.run.job import Job, Trained
 

@@ -11,8 +11,8 @@ from torch.nn import functional
 
 from fewer.core.data import TensorData, batches
 from fewer.core.engines.optimizer import Optimizer
-from fewer.core.entropy import cross_entropy
 from fewer.core.errors import UserError
+from fewer.core.maths.entropy import cross_entropy
 from fewer.core.task import Nets, Noise, Objective, Task
 from fewer.systems.vision.task.data import Images, checked, chosen_classes, load, mixed, split_up, tensors
 from fewer.systems.vision.task.networks import NETWORKS, Contrast, Normalise, resized_, xavier_

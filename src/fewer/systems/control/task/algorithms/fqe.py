@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from fewer.core.data import TensorData
 from fewer.core.engines.base import Training
 from fewer.core.engines.cohort import Cohort
-from fewer.core.student import student_t
+from fewer.core.maths.student import student_t
 from fewer.core.task import Copy, Data, Nets, Noise, Objective, Task
 from fewer.systems.control.task.algorithms.networks import Critic
 from fewer.systems.control.task.logs.transitions import Transitions

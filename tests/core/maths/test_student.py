@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from fewer.core.student import student_t
+from fewer.core.maths.student import student_t
 from fewer.report.groups import interval
 
 

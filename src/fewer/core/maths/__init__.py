@@ -1,0 +1,1 @@
+"""Formulas that more than one room needs."""
