@@ -26,8 +26,8 @@ from fewer.core.files.run_folder import Folder
 
 OLD = Path(__file__).parent / "v0.1.0"
 SHAPES = {"run": (3, 1, 28, 28), "control": (3, 11)}
-COMMAND = """train vision --set network=cnn0 --set hidden=4 --steps 6 --batch 32 --patience 9 --prune snip
-             --sparsity 0.5 --json""".split()
+COMMAND = ["train", "vision", "--set", "network=cnn0", "--set", "hidden=4", "--steps", "6", "--batch", "32",
+           "--patience", "9", "--prune", "snip", "--sparsity", "0.5", "--json"]  # fmt: skip
 FORMER = ["--choose-every", "2", "--harden", "pgd:0.1,steps=2,aim=margin"]
 NOW = ["--validate-every", "2", "--harden", "pgd:0.1,steps=2,attack_loss=margin"]
 TOLD = [
