@@ -5,6 +5,7 @@ A room stands above everything that it imports. An arrow that others imply is le
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -88,7 +89,7 @@ def _floors(level: dict[str, int], chains: list[list[str]]) -> list[list[str]]:
     """Who stands on each floor, from left to right: near what they are joined to."""
     near: dict[str, list[str]] = {name: [] for name in level}
     for chain in chains:
-        for one, two in zip(chain, chain[1:]):
+        for one, two in itertools.pairwise(chain):
             near[one].append(two)
             near[two].append(one)
     floors = [sorted(name for name in level if level[name] == floor) for floor in range(max(level.values()) + 1)]
