@@ -40,6 +40,7 @@ bench: install
 	.venv/bin/fewer bench
 
 docs: install
+	.venv/bin/python scripts/rooms.py
 	.venv/bin/mkdocs build --strict
 
 clean:

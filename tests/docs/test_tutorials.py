@@ -10,7 +10,8 @@ import torch
 from tests.docs.pages import DOCS, blocks, commands, run_page
 
 PAGES = sorted(path.relative_to(DOCS) for path in DOCS.rglob("*.md"))
-APART = {Path("service.md")}  # needs a server that runs beside it: see test_service
+# need a server that runs beside them, and an installed package: see test_service and systems/test_installed
+APART = {Path("service.md"), Path("system.md")}
 
 
 @pytest.fixture(autouse=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +13,11 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "fewer-traffic"
+import fewer
+from tests.docs.pages import DOCS, ROOT, blocks, commands
+
+EXAMPLE = ROOT / "examples" / "fewer-traffic"
+PAGE = DOCS / "system.md"
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +46,7 @@ warnings.simplefilter("ignore")
 from fastapi.testclient import TestClient
 from fewer.serve.app import Application
 from fewer.serve.models import open_models
-with TestClient(Application(open_models(["run"])), base_url="http://localhost") as client:
+with TestClient(Application(open_models(["runs/traffic"])), base_url="http://localhost") as client:
     assert "next hour" in client.get("/traffic").text
     assert client.get("/static/traffic/page.js").status_code == 200
     answer = client.post("/v1/traffic/predict", json={"x": [3.0] * 6})
@@ -50,12 +56,27 @@ with TestClient(Application(open_models(["run"])), base_url="http://localhost") 
 
 def test_an_installed_system_is_listed_trained_reported_and_served(place: Path) -> None:
     assert "traffic" in json.loads(run(place, "tasks", "--json"))
-    run(place, "train", "traffic", "--steps", "20", "--out", "run")
-    run(place, "report", "run", "-o", "report.html", "--attack", "none")
-    page = (place / "report.html").read_text()
+    for block in blocks(PAGE):
+        for words in commands(block) if block.kind == "sh" else ():
+            if words[0] == "fewer" and words[1] != "serve":
+                run(place, *words[1:], *{"train": ["--steps", "20"], "report": ["--attack", "none"]}.get(words[1], []))
+    page = (place / "traffic.html").read_text()
     assert "how many cars will pass" in page and "The first week of the test split" in page
     paths = os.pathsep.join([str(place / "site"), *sys.path])
     subprocess.run([sys.executable, "-c", SERVED], env=os.environ | {"PYTHONPATH": paths}, cwd=place, check=True)
+
+
+def test_the_page_about_it_shows_its_own_lines() -> None:
+    source = "".join(path.read_text() for path in [EXAMPLE / "pyproject.toml", *EXAMPLE.rglob("*.py")])
+    shown = [block.text for block in blocks(PAGE) if block.kind in ("python", "toml")]
+    assert len(shown) >= 3 and [text for text in shown if text not in source] == []
+
+
+def test_the_page_about_it_explains_every_field() -> None:
+    named = {
+        word for row in re.findall(r"^\| (`.*?) \|", PAGE.read_text(), re.M) for word in re.findall(r"`(\w+)`", row)
+    }
+    assert {field.name for field in dataclasses.fields(fewer.System)} <= named
 
 
 def test_a_broken_system_of_somebody_else_is_left_out_with_a_line(place: Path) -> None:

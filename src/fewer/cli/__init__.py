@@ -102,10 +102,10 @@ def _show(others: Callable[..., None], message: Warning | str, category: type[Wa
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
     try:
-        arguments = parser().parse(words)
         with warnings.catch_warnings():
             warnings.simplefilter("default", Notice)
             warnings.showwarning = functools.partial(_show, warnings.showwarning)
+            arguments = parser().parse(words)
             imported(offered()[arguments.verb][0]).run(arguments)
         sys.stdout.flush()
     except UserError as error:

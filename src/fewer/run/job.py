@@ -290,7 +290,7 @@ def job_from(config: Mapping[str, Any]) -> Job:
             settings=tuple(config["settings"]),
             training=Training(**training, optimizer=Optimizer(**described)),
             prune=Pruning(**config["prune"]) if config["prune"] else None,
-            harden=config["harden"],
+            harden=modern(config)["harden"],
             engine=config["engine"],
             seeds=tuple(config["seeds"]),
             start_from=config["start_from"],

@@ -14,6 +14,7 @@ from fewer.core.engines.base import Training
 from fewer.core.engines.optimizer import Optimizer
 from fewer.core.errors import UserError
 from fewer.core.registry import task_class
+from fewer.core.renamed import former_hardening
 from fewer.core.settings import from_text, nearest
 from fewer.pruning.pruning import Pruning
 from fewer.pruning.recipe import parse_prune
@@ -39,6 +40,7 @@ class Point:
         settings = self._settings()
         # spelt as version 0.1.0 did, so that a sweep begun then goes on
         settings["training"]["choose_every"] = settings["training"].pop("validate_every")
+        settings["harden"] = settings["harden"] and former_hardening(settings["harden"])
         text = json.dumps(settings, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 

@@ -10,6 +10,7 @@ from fewer.attack.attacks.starts import STARTS
 from fewer.attack.ball import checked_budget, checked_norm
 from fewer.attack.text import split_text
 from fewer.core.errors import UserError
+from fewer.core.renamed import modern_hardening, tell
 
 __all__ = ["KINDS", "Hardening", "harden_text", "parse_harden"]
 
@@ -93,8 +94,7 @@ _TEXT: dict[str, dict[str, type]] = {
 
 def parse_harden(text: str) -> Hardening:
     """The hardening of a text such as `pgd:0.3`, `trades:0.3,beta=1`, `fast:0.3,ramp=0.3,mix=0.5` or `paper:0.3`."""
-    text = text.replace("aim=harm", "attack_loss=own").replace("aim=", "attack_loss=")  # as version 0.1.0 wrote them
-    name, budget, options = split_text(text, _TEXT, "pgd:0.3 or fast:0.3,ramp=0.5,mix=0.5")
+    name, budget, options = split_text(modern_hardening(text), _TEXT, "pgd:0.3 or fast:0.3,ramp=0.5,mix=0.5")
     if name.startswith("paper"):
         return Hardening.paper("fgsm" if name == "paper-fgsm" else "pgd", budget)
     published: dict[str, dict[str, Any]] = {"free": {"steps": 4}, "mart": {"beta": 5.0}}
@@ -106,4 +106,4 @@ def harden_text(text: str | None) -> str | None:
     if text is None or text in ("", "none"):
         return None
     parse_harden(text)
-    return text
+    return text if (now := modern_hardening(text)) == text else tell(text, now)

@@ -91,7 +91,8 @@ def _packed(modules: Modules, part: str, masks: Masks, values: str, folder: Path
         for key, mask in masks.get(name, {}).items()
         if f"{name}.{key}" in tensors
     }
-    calibration = [torch.randn(256, width).numpy() for width in task] if values == "int8" else None
+    random = torch.Generator().manual_seed(0)
+    calibration = [torch.randn(256, width, generator=random).numpy() for width in task] if values == "int8" else None
     return write(folder / "net.pack", program, tensors, masks=chosen, values=values, calibration=calibration)
 
 
