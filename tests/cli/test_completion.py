@@ -63,10 +63,10 @@ def test_bash_completes_the_values_that_each_option_takes(scripts: Path) -> None
 
 
 def test_what_is_completed_is_what_there_is() -> None:
-    from fewer.attack.hardening.recipe import KINDS
-    from fewer.attack.threat import OPTIONS
+    from fewer.attack.attacks import OPTIONS
+    from fewer.attack.hardening import KINDS
     from fewer.core.engines.optimizer import Optimizer
-    from fewer.pruning.recipe import METHODS
+    from fewer.pruning.criteria import METHODS
     from fewer.systems.nowcast.task.files.layout import CONTESTS
 
     values = {name: set(found) for verb in verbs() for name, _, _, found in verb.options if found}

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from fewer.attack.hardening.recipe import KINDS
-from fewer.attack.threat import OPTIONS
+from fewer.attack.attacks import OPTIONS
+from fewer.attack.hardening import KINDS
 from fewer.cli import VERBS, parser
 from fewer.core.registry import systems
 from fewer.ensemble.combine import HOW
-from fewer.pruning.pruning import CRITERIA
+from fewer.pruning.criteria import CRITERIA
 from tests.docs.pages import DOCS, ROOT
 
 METHODS = (DOCS / "methods.md").read_text()
