@@ -64,13 +64,7 @@ def _run(chosen: argparse.Namespace) -> int:
         for name in every:
             print(f"{name:<26} {MEMBERS[name].title if name in MEMBERS else 'no training'}")
         return 0
-    for name in chosen.pieces:
-        if name not in (*every, "all"):
-            raise UserError(f"piece {name!r}", "one that --list names, or all", nearest(name, every))
-    if "all" in chosen.pieces:
-        members = dict.fromkeys([*FULL, *(name for name in chosen.pieces if name in MEMBERS)])
-        slowest = sorted(members, key=lambda name: _SLOWEST.index(MEMBERS[name].settings["model"]))
-        chosen.pieces = ["truth", *slowest, *BASELINES]
+    chosen.pieces = _pieces(chosen.pieces, every)
     if chosen.processes < 1:
         raise UserError(f"--processes {chosen.processes}", "at least one")
     begin = time.monotonic()
@@ -87,6 +81,18 @@ def _run(chosen: argparse.Namespace) -> int:
         run_piece(name, place)
         log(f"{name} done")
     return 0
+
+
+def _pieces(names: list[str], every: list[str]) -> list[str]:
+    """Those named, in an order that takes the slowest first where all of them are."""
+    for name in names:
+        if name not in (*every, "all"):
+            raise UserError(f"piece {name!r}", "one that --list names, or all", nearest(name, every))
+    if "all" not in names:
+        return names
+    members = dict.fromkeys([*FULL, *(name for name in names if name in MEMBERS)])
+    slowest = sorted(members, key=lambda name: _SLOWEST.index(MEMBERS[name].settings["model"]))
+    return ["truth", *slowest, *BASELINES]
 
 
 def _scale(chosen: argparse.Namespace) -> Scale:
