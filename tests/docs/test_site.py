@@ -13,7 +13,7 @@ from fewer.attack.attacks import OPTIONS
 from fewer.attack.hardening import KINDS
 from fewer.cli import VERBS, parser
 from fewer.core.registry import systems
-from fewer.ensemble.combine import HOW
+from fewer.ensemble import HOW
 from fewer.pruning.criteria import CRITERIA
 from tests.docs.pages import DOCS, ROOT
 

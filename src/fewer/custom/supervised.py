@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fewer.core.data import TensorData, batches
-from fewer.core.entropy import cross_entropy
+from fewer.core.engines.entropy import cross_entropy
 from fewer.core.errors import UserError
 from fewer.core.task import Nets, Noise, Objective, Task
 from fewer.core.user_code import called

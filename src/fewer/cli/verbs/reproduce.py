@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 
+from fewer.cli.words import offer
 from fewer.core.errors import UserError
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
-    parser.add_argument("study", nargs="?", help="one that --list names")
+    offer(parser.add_argument("study", nargs="?", help="one that --list names"), studies)
     parser.add_argument("--list", action="store_true", help="what there is")
-    parser.add_argument("--scale", default="quick", help="quick (minutes, 2 cores) or full (a CUDA GPU)")
+    scale = parser.add_argument("--scale", default="quick", help="quick (minutes, 2 cores) or full (a CUDA GPU)")
+    offer(scale, ("quick", "full"))
     parser.add_argument("--out", default="runs/studies", help="folder for files; one with more rows is never replaced")
+
+
+def studies() -> Iterable[str]:
+    """Their names."""
+    from fewer.studies.study import studies
+
+    return studies()
 
 
 def run(arguments: argparse.Namespace) -> None:

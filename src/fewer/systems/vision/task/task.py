@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fewer.core.data import TensorData, batches
+from fewer.core.engines.entropy import cross_entropy
 from fewer.core.engines.optimizer import Optimizer
-from fewer.core.entropy import cross_entropy
 from fewer.core.errors import UserError
 from fewer.core.settings import setting
 from fewer.core.task import Nets, Noise, Objective, Task
