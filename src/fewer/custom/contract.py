@@ -222,7 +222,7 @@ def predictions_have_samples_on_axis_0_and_need_no_labels(task: Task[Any]) -> No
     _require(bool(torch.isfinite(answer).all()), "a prediction is not finite")
 
 
-def evaluation_returns_finite_figures(task: Task[Any]) -> None:
+def evaluation_returns_finite_metrics(task: Task[Any]) -> None:
     metrics = evaluate(task, predictor(task, fresh_modules(task, 0)))
     _require(bool(metrics), "evaluate() returns no figure")
     for name, value in metrics.items():
@@ -282,7 +282,7 @@ CHECKS: tuple[Callable[[Task[Any]], str | None], ...] = (
     masked_weights_stay_zero,
     kept_weights_alone_train_as_masked_ones,
     predictions_have_samples_on_axis_0_and_need_no_labels,
-    evaluation_returns_finite_figures,
+    evaluation_returns_finite_metrics,
     a_cohort_evaluates_each_replica_as_if_alone,
     an_attack_can_replace_the_perturbable_input,
     a_classifier_gives_logits_and_labels,
