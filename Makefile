@@ -41,6 +41,7 @@ bench: install
 	.venv/bin/fewer bench
 
 docs: install
+	.venv/bin/python scripts/readme_tables.py
 	.venv/bin/mkdocs build --strict
 
 clean:
