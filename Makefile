@@ -9,7 +9,7 @@ help:
 	@echo "install  everything, pinned, into .venv"
 	@echo "demo     the main jobs on embedded data, ending in an HTML report"
 	@echo "test     all tests"
-	@echo "check    style and types"
+	@echo "check    style, types, and code that nothing uses"
 	@echo "bench    speed and size against other tools, as ratios"
 	@echo "docs     the documentation as HTML, into build/site"
 	@echo "clean    remove what the other targets made"
@@ -35,12 +35,14 @@ check: install
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
+	.venv/bin/vulture
 
 bench: install
 	.venv/bin/fewer bench
 
 docs: install
 	.venv/bin/python scripts/rooms.py
+	.venv/bin/python scripts/readme_tables.py
 	.venv/bin/mkdocs build --strict
 
 clean:

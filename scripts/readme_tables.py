@@ -1,4 +1,5 @@
-"""Write RESULTS.md, and the README's "Measured" section, from results/; with --check only say whether they are current.
+"""Write RESULTS.md, and the README's "Measured" section, from results/, and the lists of docs/methods.md from the
+registries; with --check only say whether they are current.
 
 RESULTS.md has every result with a `place`, the remarks computed from it, and the scale of every study; the README,
 which stays short, has one of each family.
@@ -11,6 +12,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from fewer.attack.attacks import ATTACKS
+from fewer.core.system import imported
+from fewer.pruning.criteria import CRITERIA
 from fewer.studies.study import studies
 
 ROOT = Path(__file__).parents[1]
@@ -74,18 +78,37 @@ def scales() -> str:
     return f"{title}\n\n{markdown(['study', 'what', 'scale', 'hardware'], rows)}"
 
 
+def methods(before: str) -> str:
+    """The page of methods with its two lists: every criterion and attack that is registered, in its own first words."""
+    for name, option, registry in (("criteria", "--prune", CRITERIA), ("attacks", "--attack", ATTACKS)):
+        begin, end = f"<!-- {name}: written by scripts/readme_tables.py from the registry -->", f"<!-- /{name} -->"
+        rows = [[f"`{option} {word}`", _first_line(one.place)] for word, one in registry.items()]
+        head, rest = before.split(begin, 1)
+        before = f"{head}{begin}\n{markdown([name, 'what it does'], rows)}\n{end}{rest.split(end, 1)[1]}"
+    return before
+
+
+def _first_line(place: str) -> str:
+    text: str = imported(place).__doc__.partition("\n")[0]
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
+
+
 def main() -> int:
-    """Rewrite both files, or say whether they are current."""
-    readme, results = ROOT / "README.md", ROOT / "RESULTS.md"
+    """Rewrite the files, or say whether they are current."""
+    results = ROOT / "RESULTS.md"
+    readme, page = ROOT / "README.md", ROOT / "docs" / "methods.md"
     before = readme.read_text()
     head, rest = before.split(BEGIN, 1)
     tables = "\n\n".join(section(path, MOST) for path in chosen())
-    after = f"{head}{BEGIN}\n{tables}\n{END}{rest.split(END, 1)[1]}"
-    whole = "\n\n".join([HEAD, *map(section, placed()), scales()]) + "\n"
+    written = {
+        readme: f"{head}{BEGIN}\n{tables}\n{END}{rest.split(END, 1)[1]}",
+        results: "\n\n".join([HEAD, *map(section, placed()), scales()]) + "\n",
+        page: methods(page.read_text()),
+    }
     if "--check" in sys.argv:
-        return int(after != before or not results.exists() or results.read_text() != whole)
-    readme.write_text(after)
-    results.write_text(whole)
+        return int(any(not path.exists() or path.read_text() != text for path, text in written.items()))
+    for path, text in written.items():
+        path.write_text(text)
     return 0
 
 

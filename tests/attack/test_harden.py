@@ -12,8 +12,9 @@ import torch.nn.functional as F
 
 from fewer.attack.attacks.fgsm import fast, fgsm
 from fewer.attack.attacks.pgd import pgd
+from fewer.attack.hardening import KINDS
 from fewer.attack.hardening.harden import harden, ramped
-from fewer.attack.hardening.recipe import KINDS, Hardening, parse_harden
+from fewer.attack.hardening.recipe import Hardening, parse_harden
 from fewer.core.abilities import Attackable, Classifier
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.engines.state import fresh_modules

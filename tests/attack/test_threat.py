@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from fewer.attack.attacks import ATTACKS
 from fewer.attack.threat import Threat, parse, suite
+from fewer.core.engines.nets import NetworkSet
 from fewer.core.errors import UserError
 from fewer.systems.vision.task.task import Vision
 
-from .examples import Regression
+from .examples import Regression, stream
 
 
 def test_a_text_names_attack_budget_and_options() -> None:
@@ -37,9 +40,17 @@ def test_the_suite_is_the_published_one() -> None:
     assert [threat.every for threat in suite(0.3)[:3]] == [True, True, False]
 
 
-@pytest.mark.parametrize("text", ["fgsm:0.1", "pgd:0.1,steps=3", "apgd:0.1", "apgd-t:0.1", "fab-t:0.1", "square:0.1"])
-def test_every_threat_can_be_aimed_at_a_classifier(text: str, mlp: Vision) -> None:
-    assert parse(text)[0].on(mlp).task is mlp
+@pytest.mark.parametrize("name", ATTACKS)
+def test_every_attack_that_is_registered_stays_in_its_ball_and_says_its_name(
+    name: str, mlp: Vision, fragile_mlp: NetworkSet, images: Callable[[int], Any]
+) -> None:
+    few = {"steps": 3, "restarts": 2, "targets": 2, "queries": 4}
+    threat = Threat(name, 0.1, options={key: few[key] for key in ATTACKS[name].options if key in few})
+    batch = images(6)
+    moved = threat.on(mlp)(fragile_mlp, batch, stream()).pixels
+    assert float((moved - batch.pixels).abs().max()) <= 0.1 + 1e-6
+    assert float(moved.min()) >= 0 and float(moved.max()) <= 1
+    assert threat.title.endswith("L-inf 0.1") or ", L-inf 0.1, " in threat.title
 
 
 @pytest.mark.parametrize("text", ["fab-t:0.1", "apgd-t:0.1"])

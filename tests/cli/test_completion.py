@@ -13,9 +13,12 @@ from pathlib import Path
 import pytest
 
 from fewer import zoo
-from fewer.cli import VERBS, main
-from fewer.cli.verbs.completion import SHELLS, verbs
+from fewer.attack.attacks import OPTIONS
+from fewer.attack.hardening import KINDS
+from fewer.cli import main, offered, parser
+from fewer.cli.verbs.completion import SHELLS
 from fewer.core.registry import systems
+from fewer.pruning.criteria import METHODS
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +35,7 @@ def completed(scripts: Path, *words: str) -> list[str]:
     """What bash offers for the last word."""
     listed = " ".join(f"'{word}'" for word in words)
     typed = f"COMP_WORDS=({listed}); COMP_CWORD={len(words) - 1}"
-    code = f"source {scripts / 'bash'}; {typed}; _fewer; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    code = f"source {scripts / 'bash'}; {typed}; _shtab_fewer; printf '%s\\n' \"${{COMPREPLY[@]}}\""
     done = subprocess.run(["bash", "--norc", "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == ""
     return done.stdout.split()
@@ -43,12 +46,13 @@ needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
 
 @needs_bash
 def test_bash_completes_verbs_options_tasks_values_and_the_zoo(scripts: Path) -> None:
-    assert set(completed(scripts, "fewer", "")) == {*VERBS, "--help", "--version"}
+    assert set(completed(scripts, "fewer", "")) == set(offered())
+    assert {"--help", "--version"} <= set(completed(scripts, "fewer", "--"))
     assert completed(scripts, "fewer", "tr") == ["train"]
     assert set(completed(scripts, "fewer", "train", "")) == set(systems())
     assert completed(scripts, "fewer", "train", "vision", "--spars") == ["--sparsity"]
     assert completed(scripts, "fewer", "train", "vision", "--engine", "c") == ["cohort"]
-    assert set(completed(scripts, "fewer", "serve", "")) == set(zoo.names())
+    assert set(zoo.names()) <= set(completed(scripts, "fewer", "serve", ""))
     assert completed(scripts, "fewer", "completion", "z") == ["zsh"]
 
 
@@ -58,28 +62,54 @@ def test_bash_completes_the_values_that_each_option_takes(scripts: Path) -> None
     assert completed(scripts, "fewer", "train", "vision", "--harden", "tr") == ["trades:0.3"]
     assert completed(scripts, "fewer", "sweep", "grid.toml", "--on", "r") == ["ray"]
     assert completed(scripts, "fewer", "submit", "--split", "h") == ["heldout"]
-    assert completed(scripts, "fewer", "export", "net.pack", "--name", "") == []  # a name of one's own
+    assert completed(scripts, "fewer", "train", "vision", "--steps", "") == []  # a number
     assert completed(scripts, "fewer", "data", "nowcast", "--gen") == ["--generate"]
 
 
-def test_what_is_completed_is_what_there_is() -> None:
-    from fewer.attack.hardening.recipe import KINDS
-    from fewer.attack.threat import OPTIONS
-    from fewer.core.engines.optimizer import Optimizer
-    from fewer.pruning.recipe import METHODS
-    from fewer.systems.nowcast.task.files.layout import CONTESTS
-
-    values = {name: set(found) for verb in verbs() for name, _, _, found in verb.options if found}
-    assert values["--prune"] == set(METHODS)
-    assert {word.partition(":")[0] for word in values["--harden"]} == set(KINDS)
-    assert {word.partition(":")[0] for word in values["--attack"]} == set(OPTIONS)
-    assert values["--contest"] == set(CONTESTS)
-    assert all(Optimizer(kind).kind == kind for kind in values["--optimizer"])
+def helped(verb: str) -> str:
+    return " ".join(parser().verbs[verb].format_help().split())
 
 
 @needs_bash
-def test_where_a_file_is_wanted_bash_completes_files(scripts: Path) -> None:
-    assert completed(scripts, "fewer", "train", "vision", "--out", "") == []  # -o default: bash's own
+def test_what_is_registered_is_completed_and_in_the_help(scripts: Path) -> None:
+    from fewer.core.engines import OPTIMIZERS
+    from fewer.systems.nowcast.task.files.layout import CONTESTS
+
+    def heads(*words: str) -> list[str]:
+        return [word.partition(":")[0] for word in completed(scripts, "fewer", *words)]
+
+    assert heads("train", "vision", "--prune", "") == list(METHODS)
+    assert heads("train", "vision", "--harden", "") == list(KINDS)
+    assert heads("train", "vision", "--optimizer", "") == list(OPTIMIZERS)
+    assert heads("evaluate", "run", "--attack", "") == heads("report", "run", "--attack", "") == list(OPTIONS)
+    assert heads("submit", "--contest", "") == [*CONTESTS, "all"]
+    train, evaluate = helped("train"), helped("evaluate")
+    assert all(word in train for word in (*METHODS, *KINDS, *OPTIMIZERS)) and all(name in evaluate for name in OPTIONS)
+
+
+@needs_bash
+def test_a_new_criterion_or_attack_is_a_line_and_help_and_shells_know_it() -> None:
+    """The modules that were read before keep their lists, so a fresh interpreter registers them."""
+    program = (
+        "import re\nfrom fewer.pruning import criteria\nfrom fewer.attack import attacks\n"
+        "criteria.METHODS = (*criteria.METHODS, 'novel')\nattacks.OPTIONS['sudden'] = {}\n"
+        "from fewer.cli import parser\nfrom fewer.cli.verbs.completion import script\n"
+        "assert 'novel' in parser().verbs['train'].format_help()\n"
+        "assert 'sudden' in parser().verbs['evaluate'].format_help()\n"
+        "for shell in ('bash', 'zsh', 'fish'):\n"
+        "    assert {'novel', 'sudden'} <= set(re.findall(r'\\w+', script(shell)))\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@needs_bash
+def test_where_a_file_is_wanted_bash_completes_files(
+    scripts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.pack").touch()
+    assert completed(scripts, "fewer", "train", "vision", "--out", "") == ["mine.pack"]
+    assert completed(scripts, "fewer", "serve", "mi") == ["mine.pack"]
     assert "-o default" in (scripts / "bash").read_text()
 
 
@@ -143,4 +173,4 @@ def test_colours_are_for_terminals_and_not_where_they_are_unwanted() -> None:
 
 def test_every_verb_takes_json_and_the_script_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", "bash", "--json"]) == 0
-    assert "complete -o default" in json.loads(capsys.readouterr().out)["script"]
+    assert "complete -o bashdefault -o default" in json.loads(capsys.readouterr().out)["script"]

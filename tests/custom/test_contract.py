@@ -128,15 +128,6 @@ class OneAnswerForAll(Fit):
         return answer.mean(0)
 
 
-class AnswersWithLabels(Fit):
-    def inputs(self, batch: Any) -> Any:
-        return batch
-
-    def predict(self, nets: Nets, inputs: Any, noise: Noise) -> Tensor:
-        answer: Tensor = nets.net(inputs.x) + 0 * inputs.y
-        return answer
-
-
 class NoFigure(Fit):
     def evaluate(self, split: str) -> Generator[Any, Tensor, dict[str, float]]:
         yield self.samples.samples

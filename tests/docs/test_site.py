@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from fewer.attack.hardening.recipe import KINDS
-from fewer.attack.threat import OPTIONS
+from fewer.attack.attacks import ATTACKS, OPTIONS
+from fewer.attack.hardening import KINDS
 from fewer.cli import VERBS, parser
 from fewer.core.registry import systems
-from fewer.ensemble.combine import HOW
-from fewer.pruning.pruning import CRITERIA
+from fewer.ensemble import HOW
+from fewer.pruning.criteria import CRITERIA
 from tests.docs.pages import DOCS, ROOT
 
 METHODS = (DOCS / "methods.md").read_text()
@@ -47,6 +47,11 @@ def test_a_page_loads_nothing_from_elsewhere(site: Path) -> None:
 @pytest.mark.parametrize("name", sorted({*CRITERIA, *OPTIONS, *KINDS, *HOW, "set", "rigl", "gradual", "rounds"}))
 def test_every_method_is_explained(name: str) -> None:
     assert re.search(rf"[`:,= ]{re.escape(name)}\b", METHODS), name
+
+
+def test_every_criterion_and_attack_that_is_registered_is_listed_in_its_own_words() -> None:
+    for option, registry in (("--prune", CRITERIA), ("--attack", ATTACKS)):
+        assert re.findall(rf"^\| `{option} ([\w-]+)` \| \S", METHODS, re.M) == list(registry)
 
 
 def test_every_section_on_a_method_says_when_it_fails() -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from predictions import traced
-from test_runtime_chain import network
 
 from fewer.core.errors import UserError
 from fewer.packs.export.c import export, source
 from fewer.packs.program import Input, Node, Program
 from fewer.packs.runtime.runtime import Network, Pack
+from tests.packs.predictions import traced
+from tests.packs.test_runtime_chain import network
 
 COMPILER = shutil.which("cc")
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C compiler")

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
-from predictions import PREDICTIONS, traced
 
 from fewer import zoo
 from fewer.core.errors import UserError
@@ -15,6 +14,7 @@ from fewer.packs.export.onnx import export, model
 from fewer.packs.pack import load, write
 from fewer.packs.program import Input, Node, Program
 from fewer.packs.runtime.runtime import Network
+from tests.packs.predictions import PREDICTIONS, traced
 
 
 def session(data: bytes | str) -> onnxruntime.InferenceSession:

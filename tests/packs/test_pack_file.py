@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fuzz_pack import run, seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -21,6 +20,7 @@ from fewer.packs.file import codec, container
 from fewer.packs.pack import PackError, decode, load, open_bytes, unpack, write
 from fewer.packs.program import Input, Node, Program
 from fewer.packs.runtime import chain, runtime
+from tests.packs.fuzz_pack import run, seeds
 
 PROGRAM = Program((Input("x", (5,)),), (Node("linear", ("x", "w", "b"), "y"),), ("y",))
 

@@ -10,7 +10,6 @@ from typing import Any
 import fuzz_programs
 import numpy as np
 import pytest
-from predictions import PREDICTIONS, traced
 
 from fewer import zoo
 from fewer.cli import main
@@ -20,6 +19,7 @@ from fewer.packs.program import OPERATIONS, Input, Node, PackError, Program
 from fewer.packs.runtime.runtime import Network, one_sample
 from fewer.packs.shapes.demand import Allowance, shapes_of
 from fewer.packs.shapes.layers import RULES
+from tests.packs.predictions import PREDICTIONS, traced
 
 CONV = {
     "stride": [1, 1], "padding": [1, 1], "dilation": [1, 1], "groups": 1, "transposed": False, "output_padding": [0, 0],

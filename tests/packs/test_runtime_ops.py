@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from predictions import PREDICTIONS, traced
 from torch import nn
 from torch.nn import functional as F
 
@@ -18,6 +17,7 @@ from fewer.packs.program import OPERATIONS, Input, Node, Program
 from fewer.packs.runtime.layers import conv, group_norm
 from fewer.packs.runtime.runtime import Network
 from fewer.packs.trace.trace import trace
+from tests.packs.predictions import PREDICTIONS, traced
 
 
 @pytest.mark.parametrize("name", PREDICTIONS)

@@ -33,8 +33,8 @@ from fewer.sparse import chain, codec
 from fewer.packs.runtime.convolution import sparse_convolution
 from fewer.packs.program import Node
 from fewer.packs.runtime.runtime import Network
-from fuzz_pack import run
-from test_runtime_chain import network, reference
+from tests.packs.fuzz_pack import run
+from tests.packs.test_runtime_chain import network, reference
 
 assert codec._codec.__spec__.origin.startswith(sys.argv[1])
 generator = np.random.default_rng(0)

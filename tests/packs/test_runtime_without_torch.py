@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_runtime_chain import network
 
 from fewer.packs.pack import load, write
+from tests.packs.test_runtime_chain import network
 
 ROOT = Path(__file__).parents[2]
 BASE = ("numpy", "rich", "markdown-it-py", "mdurl", "pygments")

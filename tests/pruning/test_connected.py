@@ -18,7 +18,7 @@ from fewer.pruning.paths.lint import on_paths
 from fewer.pruning.pruning import Pruning, mask_for
 from fewer.pruning.schedules.gradual import events_for
 from fewer.systems.vision.task.task import Settings, Vision
-from tests.prune.test_pruning import Watched, within
+from tests.pruning.test_pruning import Watched, within
 from tests.toys import Blobs, doubled
 
 TASK = Blobs(width=64)

@@ -16,9 +16,9 @@ from fewer.core.engines.nets import NetworkSet
 from fewer.core.errors import UserError
 from fewer.core.mask import prunable
 from fewer.core.task import Task
+from fewer.pruning.criteria import CRITERIA
 from fewer.pruning.criteria.scoring import Scores
 from fewer.pruning.keep import keep
-from fewer.pruning.pruning import CRITERIA
 from tests.toys import Blobs, Control, Fit, Patches, doubled, stream
 
 

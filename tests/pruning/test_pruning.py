@@ -18,9 +18,10 @@ from fewer.core.engines.plain import Plain
 from fewer.core.errors import UserError
 from fewer.core.mask import Mask, dense, density, kept, prunable, total
 from fewer.core.seed import Stream
+from fewer.pruning.criteria import CRITERIA
 from fewer.pruning.criteria.snip import snip
 from fewer.pruning.keep import SCOPES, keep
-from fewer.pruning.pruning import CRITERIA, Pruning, layer_keeps, mask_for, prune_, samples
+from fewer.pruning.pruning import Pruning, layer_keeps, mask_for, prune_, samples
 from fewer.pruning.schedules.gradual import events_for
 from tests.toys import Blobs, Control, Fit, Patches, Tied, Untrained, doubled
 

@@ -10,8 +10,9 @@ import pytest
 import fewer
 from fewer.cli.verbs import train
 from fewer.core.errors import UserError
+from fewer.pruning.criteria import METHODS
 from fewer.pruning.pruning import Pruning
-from fewer.pruning.recipe import METHODS, parse_prune
+from fewer.pruning.recipe import parse_prune
 from fewer.run.job import Job
 from fewer.sweep.point import point_of
 

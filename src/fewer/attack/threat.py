@@ -5,35 +5,24 @@ A threat is an attack that has been chosen but not yet aimed at a task.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from fewer.attack import attack_loss as attack_losses
-from fewer.attack.attacks.apgd import apgd, apgd_targeted
-from fewer.attack.attacks.fab import fab_targeted
-from fewer.attack.attacks.fgsm import fgsm
-from fewer.attack.attacks.pgd import default_step, pgd
-from fewer.attack.attacks.square import square
+from fewer.attack.attacks import ATTACKS, OPTIONS
+from fewer.attack.attacks.pgd import default_step
 from fewer.attack.attacks.starts import STARTS
 from fewer.attack.ball import checked_budget, checked_norm
 from fewer.attack.iteration import Attack
 from fewer.attack.text import split_text
 from fewer.core.errors import UserError
+from fewer.core.system import imported
 from fewer.core.task import Task
 
-__all__ = ["OPTIONS", "Threat", "parse", "suite"]
-
-OPTIONS: dict[str, dict[str, type]] = {
-    "fgsm": {"norm": float},
-    "pgd": {"steps": int, "step": float, "restarts": int, "norm": float, "start": str, "last": float},
-    "apgd": {"steps": int, "restarts": int, "norm": float},
-    "apgd-t": {"steps": int, "targets": int, "norm": float},
-    "fab-t": {"steps": int, "targets": int, "norm": float},
-    "square": {"queries": int, "norm": float},
-    "suite": {"queries": int, "norm": float},
-}
+__all__ = ["Threat", "parse", "suite"]
 
 
 @dataclass(frozen=True)
@@ -58,37 +47,28 @@ class Threat:
 
     def on(self, task: Task[Any]) -> Attack:
         """The attack on a task: of a classifier on its cross-entropy, of any other task on its attack_loss."""
-        options, norm = self.options, self.norm
-        builders: dict[str, Callable[[], Attack]] = {
-            "fgsm": lambda: fgsm(task, self.budget, norm=norm, attack_loss=attack_losses.natural(task)),
-            "pgd": lambda: pgd(task, self.budget, norm=norm, attack_loss=attack_losses.natural(task), **options),
-            "apgd": lambda: apgd(task, self.budget, norm=norm, **options),
-            "apgd-t": lambda: apgd_targeted(task, self.budget, norm=norm, **options),
-            "fab-t": lambda: fab_targeted(task, self.budget, norm=norm, **options),
-            "square": lambda: square(task, self.budget, norm=norm, **options),
-        }
-        return builders[self.kind]()
+        function: Callable[..., Attack] = imported(ATTACKS[self.kind].place)
+        takes_loss = "attack_loss" in inspect.signature(function).parameters
+        loss = {"attack_loss": attack_losses.natural(task)} if takes_loss else {}
+        return function(task, self.budget, norm=self.norm, **self.options, **loss)
 
     @property
     def title(self) -> str:
         """The name that stands beside each number, such as `PGD-100 x 10, L-inf 0.3, step 0.01`."""
+        kind = ATTACKS[self.kind]
+        parameters = inspect.signature(imported(kind.place)).parameters
+        said = {name: self.options.get(name, parameters[name].default) for name in kind.options}
+        times = f" x {said['restarts']}" if said.get("restarts", 1) > 1 else ""
         ball = f"L-inf {self.budget:g}" if self.norm == math.inf else f"L2 {self.budget:g}"
-        options, steps = self.options, self.options.get("steps", 40 if self.kind == "pgd" else 100)
-        if self.kind == "pgd":
-            step = options.get("step", default_step(self.budget, steps))
-            times = f" x {options['restarts']}" if options.get("restarts", 1) > 1 else ""
-            begin = options.get("start", "uniform")
-            start = {"uniform": "", "centre": ", no random start"}.get(begin, f", {begin} start")
-            fall = f" to {options['last']:g}" if "last" in options else ""
-            return f"PGD-{steps}{times}, {ball}, step {step:g}{fall}{start}"
-        names = {
-            "fgsm": "FGSM",
-            "apgd": f"APGD-CE-{steps}" + (f" x {options['restarts']}" if options.get("restarts", 1) > 1 else ""),
-            "apgd-t": f"APGD-T-{steps} ({options.get('targets', 9)} targets, DLR)",
-            "fab-t": f"FAB-T-{steps} ({options.get('targets', 9)} targets)",
-            "square": f"Square ({options.get('queries', 5000)} queries)",
-        }
-        return f"{names[self.kind]}, {ball}"
+        step = self._steps_in_words(said) if "step" in said else ""
+        return f"{kind.title.format(times=times, **said)}, {ball}{step}"
+
+    def _steps_in_words(self, said: dict[str, Any]) -> str:
+        """Their length, what it falls to, and where they start."""
+        step = default_step(self.budget, said["steps"]) if said["step"] is None else said["step"]
+        fall = "" if said["last"] is None else f" to {said['last']:g}"
+        start = {"uniform": "", "centre": ", no random start"}.get(said["start"], f", {said['start']} start")
+        return f", step {step:g}{fall}{start}"
 
 
 def suite(budget: float, *, norm: float = math.inf, queries: int = 5000) -> tuple[Threat, ...]:

@@ -16,7 +16,6 @@ from fewer.core.errors import UserError
 from fewer.core.files.atomic import write_atomically
 from fewer.core.registry import systems
 from fewer.core.system import Named, imported
-from fewer.packs.compiled import missing
 
 __all__ = ["ELSEWHERE", "Line", "benches", "hardware", "head", "line_text", "measure", "write"]
 
@@ -66,6 +65,8 @@ def measure(name: str, *, quick: bool, strict: bool = False) -> list[Line]:
         return [Line(name, why=f"failed: {type(error).__name__}: {error}")]
     seconds = time.perf_counter() - begin
     lines = [Line(name, row, seconds=seconds) for row in rows] or [Line(name, why="nothing to measure here")]
+    from fewer.packs.compiled import missing
+
     return lines + ([Line(name, why=missing())] if getattr(module, "USES_PACKS", False) and missing() else [])
 
 

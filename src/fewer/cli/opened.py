@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from fewer import zoo
+from fewer.cli.words import offer
+
 if TYPE_CHECKING:
     from fewer.packs.pack import Allowance, Pack
 
@@ -13,7 +16,8 @@ __all__ = ["add_pack", "add_trust", "allowance", "opened"]
 
 def add_pack(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
-    parser.add_argument("file", help="a pack, or the name of one that comes with the package")
+    file = parser.add_argument("file", help="a pack, or the name of one that comes with the package")
+    offer(file, zoo.names, or_file=True)
     add_trust(parser)
 
 

@@ -7,30 +7,48 @@ import difflib
 import math
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from fewer.core.errors import UserError
 from fewer.core.renamed import tell
 
-__all__ = ["check_choices", "check_ranges", "current", "describe", "from_text", "nearest"]
+__all__ = ["check_choices", "check_ranges", "current", "describe", "either", "from_text", "nearest", "setting"]
 
 T = TypeVar("T")
 
 
-def check_choices(settings: object, choices: Mapping[str, Sequence[str]]) -> None:
-    """Refuse a field that is none of its words."""
+def setting(default: Any, help: str, unit: str = "") -> Any:
+    """A field with what `fewer tasks` says of it."""
+    return dataclasses.field(default=default, metadata={"help": help, "unit": unit})
+
+
+def check_choices(settings: object, choices: Mapping[str, Sequence[str]], *, of: str = "") -> None:
+    """Refuse a field that is none of its words; `of` says whose field it is."""
     for name, allowed in choices.items():
         if (value := getattr(settings, name)) not in allowed:
-            raise UserError(f"{name} {value!r}", f"one of {', '.join(allowed)}")
+            raise UserError(
+                f"{of} {name} {value!r}".strip(), f"one of {', '.join(allowed)}", _guess(str(value), allowed)
+            )
 
 
-def check_ranges(settings: object, ranges: Sequence[tuple[str, float, float]]) -> None:
-    """Refuse a field that is no number between its bounds, both included."""
+def check_ranges(settings: object, ranges: Sequence[tuple[str, float, float]], *, of: str = "") -> None:
+    """Refuse a field that is no finite number between its bounds, both included; `of` says whose field it is."""
     for name, low, high in ranges:
         value = getattr(settings, name)
         if not math.isfinite(value) or not low <= value <= high:
-            raise UserError(f"{name} {value}", f"a number from {low:g} to {high:g}")
+            expected = f"of at least {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
+            raise UserError(f"{of} {name} {value}".strip(), f"a number {expected}")
+
+
+def either(words: Iterable[str]) -> str:
+    """Words to choose from, for a sentence.
+
+    >>> either(["bash", "zsh", "fish"])
+    'bash, zsh or fish'
+    """
+    *others, last = words
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def nearest(word: str, words: Sequence[str]) -> str:
@@ -41,8 +59,12 @@ def nearest(word: str, words: Sequence[str]) -> str:
     >>> nearest("x", ["vision", "control"])
     'there are vision, control'
     """
+    return _guess(word, words) or f"there are {', '.join(words)}"
+
+
+def _guess(word: str, words: Sequence[str]) -> str:
     close = difflib.get_close_matches(word, words, 1)
-    return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(words)}"
+    return f"did you mean {close[0]!r}?" if close else ""
 
 
 def current(kind: type[Any], key: str) -> str:

@@ -19,7 +19,6 @@ from fewer.core.engines.stochastic import draws
 __all__ = ["Batch", "Copy", "Data", "Inputs", "Nets", "Noise", "Objective", "Predict", "Task"]
 
 Batch = TypeVar("Batch")  # a NamedTuple or dict of tensors, no None; samples on axis 0 of every leaf
-BatchIn = TypeVar("BatchIn", contravariant=True)
 BatchOut = TypeVar("BatchOut", covariant=True)
 Inputs = Any  # a tensor, NamedTuple or dict of tensors, samples on axis 0
 Nets = Any  # nets.critic(state, action): a call by name, and nothing else

@@ -28,10 +28,11 @@ from fewer.core.mask import prunable
 from fewer.core.seed import Stream
 from fewer.core.task import Task
 from fewer.pruning import reach
+from fewer.pruning.criteria import CRITERIA
 from fewer.pruning.criteria.magnitude import magnitude
 from fewer.pruning.follow import followed
 from fewer.pruning.keep import keep
-from fewer.pruning.pruning import CRITERIA, Pruning, mask_for
+from fewer.pruning.pruning import Pruning, mask_for
 from fewer.sparse.engine import sparse_engine
 
 __all__ = ["CHECKS", "Outcome", "check"]

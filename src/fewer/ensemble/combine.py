@@ -7,7 +7,7 @@ best member are chosen on the validation split; another split has to be asked fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -17,10 +17,12 @@ from fewer.core.abilities import Grouped, Voting, ability
 from fewer.core.engines.evaluate import evaluate
 from fewer.core.errors import UserError
 from fewer.core.settings import nearest
+from fewer.core.system import imported
 from fewer.core.task import Predict, Task
+from fewer.ensemble import HOW
 from fewer.ensemble.groups import best_per_group
 
-__all__ = ["HOW", "combine"]
+__all__ = ["combine"]
 
 
 def mean(task: Task[Any], members: Sequence[Predict], split: str) -> Predict:
@@ -55,21 +57,14 @@ def best(task: Task[Any], members: Sequence[Predict], split: str) -> Predict:
     return members[metrics.index(max(metrics))]
 
 
-HOW: dict[str, Callable[[Task[Any], Sequence[Predict], str], Predict]] = {
-    "best": best,
-    "majority": majority,
-    "mean": mean,
-    "weighted": weighted,
-}
-
-
 def combine(task: Task[Any], members: Sequence[Predict], how: str = "mean", *, split: str = "validation") -> Predict:
     """One predictor of many."""
     if how not in HOW:
         raise UserError(f"--how {how}", "a way to combine", nearest(how, list(HOW)))
     if not members:
         raise UserError("an ensemble without members", "at least one run")
-    return HOW[how](task, members, split)
+    together: Predict = imported(HOW[how])(task, members, split)
+    return together
 
 
 def _metrics(task: Task[Any], members: Sequence[Predict], split: str) -> list[float]:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from fewer.core.errors import UserError
 from fewer.core.files.atomic import write_atomically
 from fewer.core.renamed import modern
+from fewer.packs import VALUES
 from fewer.packs.compiled import warn_once
 from fewer.packs.file.container import allowed_numbers, read_sealed, seal
 from fewer.packs.file.tensors import Array, Decoder, Encoder
@@ -54,7 +55,7 @@ def write(
     (by network where there are several), lets int8 choose its steps and correct the biases.
     """
     networks = {"net": programs} if isinstance(programs, Program) else dict(programs)
-    if values not in ("float32", "float16", "int8"):
+    if values not in VALUES:
         raise UserError(f"values={values!r}", "float32, float16 or int8")
     masks = dict(masks or {})
     if unknown := masks.keys() - tensors.keys():

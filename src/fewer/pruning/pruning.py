@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -16,93 +17,73 @@ from fewer.core.engines.base import Engine
 from fewer.core.errors import UserError
 from fewer.core.mask import Mask, density, kept, total
 from fewer.core.seed import Stream, name_key, shuffled
-from fewer.core.settings import nearest
+from fewer.core.settings import check_choices, check_ranges, either, setting
 from fewer.core.task import Task
-from fewer.pruning.criteria.grasp import grasp
-from fewer.pruning.criteria.lamp import lamp
-from fewer.pruning.criteria.magnitude import magnitude
-from fewer.pruning.criteria.random import random
-from fewer.pruning.criteria.scoring import Criterion, weights_of
-from fewer.pruning.criteria.snip import snip
-from fewer.pruning.criteria.synflow import synflow
+from fewer.pruning.criteria import CRITERIA
+from fewer.pruning.criteria.scoring import weights_of
 from fewer.pruning.follow import followed
 from fewer.pruning.keep import SCOPES, keep
 from fewer.pruning.paths import lint
 from fewer.pruning.paths.connected import connected
 from fewer.pruning.quota import reserve
 
-__all__ = ["CRITERIA", "Pruning", "mask_for", "prune_", "samples"]
+__all__ = ["Pruning", "mask_for", "prune_", "samples"]
 
-CRITERIA: dict[str, Criterion] = {
-    "magnitude": magnitude,
-    "lamp": lamp,
-    "snip": snip,
-    "grasp": grasp,
-    "synflow": synflow,
-    "random": random,
-}
+_RANGES = [("swap", 0, 1), ("samples", 1, math.inf)]
+_RANGES += [(name, 0, math.inf) for name in ("batches", "iterations", "input_quota", "every")]
 _WHEN = ("start", "gradual", "set", "rigl", "rounds")
-_BLIND = ("magnitude", "lamp", "synflow", "random")  # score without data: a sample only tells the shapes
-
-
-def _setting(default: Any, help: str, unit: str = "") -> Any:
-    return field(default=default, metadata={"help": help, "unit": unit})
+_BLIND = [name for name, criterion in CRITERIA.items() if criterion.blind]
 
 
 @dataclass(frozen=True)
 class Pruning:
     """What to remove, by which measure, and when."""
 
-    method: str = _setting("snip", "magnitude, lamp, snip, grasp, synflow or random")
-    sparsity: float = _setting(0.9, "removed at the end", "share of the prunable weights")
-    scope: str = _setting("network", "what is ranked together: global, network, layer (equal densities) or erk")
-    when: str = _setting("start", "start (once), gradual, set or rigl (drop and grow) or rounds (lottery tickets)")
-    rate: float = _setting(0.3, "rounds: pruned after each training", "share of the survivors")
-    begin: float = _setting(0.2, "gradual: first pruning", "share of the steps")
-    end: float = _setting(0.6, "gradual, set, rigl: last change of the mask", "share of the steps")
-    every: int = _setting(0, "gradual, set, rigl: steps between changes; 0: a hundredth of the run", "steps")
-    swap: float = _setting(0.3, "set, rigl: swapped at the first change, falling by a cosine", "share of kept")
-    batches: int = _setting(0, "batches to score on; 0: one for snip, two for grasp")
-    samples: int = _setting(100, "samples in each of them; magnitude, lamp, synflow and random need none")
-    iterations: int = _setting(0, "prune in so many rounds of scoring; 0: 100 for synflow, else 1")
-    layer_quota: float = _setting(0.0, "every layer keeps at least this much", "share of its weights")
-    input_quota: int = _setting(0, "every input group keeps at least so many first-layer weights", "weights")
-    connected: bool = _setting(False, "start, gradual: weights on no path from input to output make room for others")
+    method: str = setting("snip", either(CRITERIA))
+    sparsity: float = setting(0.9, "removed at the end", "share of the prunable weights")
+    scope: str = setting("network", "what is ranked together: global, network, layer (equal densities) or erk")
+    when: str = setting("start", "start (once), gradual, set or rigl (drop and grow) or rounds (lottery tickets)")
+    rate: float = setting(0.3, "rounds: pruned after each training", "share of the survivors")
+    begin: float = setting(0.2, "gradual: first pruning", "share of the steps")
+    end: float = setting(0.6, "gradual, set, rigl: last change of the mask", "share of the steps")
+    every: int = setting(0, "gradual, set, rigl: steps between changes; 0: a hundredth of the run", "steps")
+    swap: float = setting(0.3, "set, rigl: swapped at the first change, falling by a cosine", "share of kept")
+    batches: int = setting(0, "batches to score on; 0: as many as the method needs, two for grasp, else one")
+    samples: int = setting(100, f"samples in each of them; {', '.join(_BLIND)} need none")
+    iterations: int = setting(0, "prune in so many rounds of scoring; 0: the method's own, 100 for synflow, else 1")
+    layer_quota: float = setting(0.0, "every layer keeps at least this much", "share of its weights")
+    input_quota: int = setting(0, "every input group keeps at least so many first-layer weights", "weights")
+    connected: bool = setting(False, "start, gradual: weights on no path from input to output make room for others")
 
-    partial: bool = _setting(False, "prune although matrices that pruning cannot touch hold over 5 % of all weights")
+    partial: bool = setting(False, "prune although matrices that pruning cannot touch hold over 5 % of all weights")
 
     def described(self) -> dict[str, Any]:
         """As files hold it; `partial` where it is set alone, so that runs and points from before it are found again."""
         return {name: value for name, value in asdict(self).items() if name != "partial" or value}
 
     def __post_init__(self) -> None:
-        if self.method not in CRITERIA:
-            raise UserError(f"pruning method {self.method!r}", "a criterion", nearest(self.method, list(CRITERIA)))
+        check_choices(self, {"method": tuple(CRITERIA), "scope": SCOPES, "when": _WHEN}, of="pruning")
         if not 0 <= self.sparsity < 1:
             raise UserError(
                 f"sparsity {self.sparsity}", "at least 0 and below 1", "0.95 removes 95 % of the prunable ones"
             )
-        if self.scope not in SCOPES:
-            raise UserError(f"scope {self.scope!r}", f"one of {', '.join(SCOPES)}")
-        if self.when not in _WHEN:
-            raise UserError(f"when {self.when!r}", f"one of {', '.join(_WHEN)}")
         if not 0 <= self.begin <= self.end <= 1:
             raise UserError(f"pruning from {self.begin} to {self.end}", "shares with 0 <= begin <= end <= 1")
         if not 0 <= self.layer_quota <= 1 - self.sparsity + 1e-9:
             raise UserError(f"layer_quota {self.layer_quota}", f"at most the density kept, {1 - self.sparsity:.3g}")
         if not 0 < self.rate < 1:
             raise UserError(f"rate {self.rate}", "a share between 0 and 1")
+        check_ranges(self, _RANGES, of="pruning")
+        self._check_when()
+
+    def _check_when(self) -> None:
+        """Not every method and option goes with every time."""
         if self.when == "rounds" and self.method != "magnitude":
             raise UserError(f"{self.method} in rounds", "magnitude", "lottery tickets are found by magnitude")
         if self.connected and self.when not in ("start", "gradual"):
             raise UserError(
                 f"connected with when={self.when}", "start or gradual", "others choose weights by themselves"
             )
-        if not 0 <= self.swap <= 1:
-            raise UserError(f"swap {self.swap}", "a share from 0 to 1")
-        for name, least in (("batches", 0), ("iterations", 0), ("input_quota", 0), ("every", 0), ("samples", 1)):
-            if getattr(self, name) < least:
-                raise UserError(f"{name} {getattr(self, name)}", f"{least} or more", "see `fewer tasks pruning`")
 
 
 def samples(task: Task[Any], seed: int, *, count: int, of: int, like: Tensor) -> list[Any]:
@@ -120,12 +101,13 @@ def mask_for(
     """The mask over every network the task trains; `before` bounds it: what is pruned stays pruned."""
     like = next(p for module in modules.values() for p in module.parameters())
     place_constants_(task, like.device, like.dtype)
-    of = max(pruning.batches or 1, 2 if pruning.method == "grasp" else 1)
+    criterion = CRITERIA[pruning.method]
+    of = max(pruning.batches, criterion.batches)
     # two, as a normaliser in training mode needs more than one value
-    count = min(pruning.samples, 2, len(task.data("train"))) if pruning.method in _BLIND else pruning.samples
+    count = min(pruning.samples, 2, len(task.data("train"))) if criterion.blind else pruning.samples
     batches = samples(task, seed, count=count, of=of, like=like)
     noise = Stream(torch.tensor(seed, device=like.device), torch.tensor(-1, device=like.device), like.dtype)
-    rounds = pruning.iterations or (100 if pruning.method == "synflow" else 1)
+    rounds = pruning.iterations or criterion.iterations
     calls = lint.calls_of(task, modules, batches[0], noise)
     mask: dict[str, dict[str, Tensor]] = {net: dict(found) for net, found in (before or {}).items()}
     begin = _density_left(mask, pruning.sparsity, fewer=pruning.connected)
@@ -134,7 +116,7 @@ def mask_for(
         share = begin * ((1 - pruning.sparsity) / begin) ** (turn / rounds)
         sparsity = pruning.sparsity if turn == rounds else max(0.0, 1 - share)
         shadow = _masked_copies(modules, mask)
-        scores = CRITERIA[pruning.method](task, shadow, batches, noise)
+        scores = criterion(task, shadow, batches, noise)
         found = keep(scores, sparsity, pruning.scope, within=mask)
         if pruning.layer_quota or pruning.input_quota:
             reserved = reserve(scores, found, shadow, calls, pruning, within=mask)

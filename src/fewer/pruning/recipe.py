@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from fewer.core.errors import UserError
 from fewer.core.settings import from_text, nearest
-from fewer.pruning.pruning import CRITERIA, Pruning
+from fewer.pruning.criteria import METHODS
+from fewer.pruning.pruning import Pruning
 
-__all__ = ["METHODS", "parse_prune"]
+__all__ = ["parse_prune"]
 
 _DENSE = ("", "none", "dense")
 _LOTTERY = ("method=magnitude", "when=rounds")
-METHODS = (*CRITERIA, "lottery", "dense")
 
 
 def parse_prune(text: str | None, more: Sequence[str] = ()) -> Pruning | None:

@@ -10,13 +10,14 @@ from fewer.core.engines.evaluate import evaluate, predictor
 from fewer.core.registry import system_of
 from fewer.core.system import imported
 from fewer.ensemble.combine import combine
+from fewer.packs import VALUES
 from fewer.report.attacks import attack_curve, shortened
 from fewer.report.chart import bars, curves
 from fewer.report.description import in_words, metric_of, shown
 from fewer.report.groups import Group, Interval, run_name, spelled
 from fewer.report.layers import keeps, losses
 from fewer.report.page import abreast, cards, details, figure, heading, table, words
-from fewer.report.sizes import KINDS, Sizes, sizes_of
+from fewer.report.sizes import Sizes, sizes_of
 
 __all__ = ["chapter"]
 
@@ -184,7 +185,7 @@ def _sized(groups: Sequence[Group], sizes: dict[str, Sizes]) -> list[str]:
     rows = []
     for group in groups:
         size = sizes[group.name]
-        packed = [f"{size.packed[kind]:,}" if kind in size.packed else "-" for kind in KINDS]
+        packed = [f"{size.packed[kind]:,}" if kind in size.packed else "-" for kind in VALUES]
         ratio = f"{size.smaller:.3g}x" if math.isfinite(size.smaller) else "-"
         speed = [f"{value:,.3g}" if value < 1000 else f"{value:,.0f}" for value in (size.torch_us, size.pack_us)]
         rows.append([group.name, size.dense, *packed, ratio, *speed])
@@ -192,7 +193,7 @@ def _sized(groups: Sequence[Group], sizes: dict[str, Sizes]) -> list[str]:
     small = {"dense float32": sizes[least.name].dense / 1024}
     small |= {f"pack, {kind}": size / 1024 for kind, size in sizes[least.name].packed.items()}
     notes = [f"{name} as {size.why}" for name, size in sizes.items() if size.why]
-    columns = ["run", "dense bytes", *[f"pack, {kind}" for kind in KINDS], "smaller", "torch us", "pack us"]
+    columns = ["run", "dense bytes", *[f"pack, {kind}" for kind in VALUES], "smaller", "torch us", "pack us"]
     return [
         heading("Size and speed"),
         table(columns, rows),

@@ -16,14 +16,13 @@ import torch
 
 from fewer.core.engines.evaluate import predictor
 from fewer.core.errors import UserError
-from fewer.packs import pack
+from fewer.packs import VALUES, pack
 from fewer.report.attacks import shortened
 from fewer.run.job import Trained
 from fewer.run.packing import pack_run
 
-__all__ = ["KINDS", "Sizes", "sizes_of"]
+__all__ = ["Sizes", "sizes_of"]
 
-KINDS = ("float32", "float16", "int8")
 _SECONDS, _ROUNDS = 0.6, 40  # of timing, at most
 _SAMPLES = 64
 
@@ -61,7 +60,7 @@ def sizes_of(run: Trained) -> Sizes:
             packed["float32"] = pack_run(run, path)
             exact = pack.load(path)
             times = _timed(run, exact)
-            for kind in KINDS[1:]:
+            for kind in VALUES[1:]:
                 packed[kind] = _rounded(exact, path, kind)
         except UserError as error:
             why = f"a pack: {error}"

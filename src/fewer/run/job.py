@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fewer.core.engines import ENGINES
 from fewer.core.engines.base import Engine, Training
 from fewer.core.engines.cohort import Cohort
 from fewer.core.engines.evaluate import evaluate, evaluate_cohort, predictor
@@ -36,9 +37,8 @@ from fewer.pruning.schedules.gradual import events_for
 from fewer.run.lottery import run_rounds
 from fewer.sparse.engine import sparse_engine, worthwhile
 
-__all__ = ["ENGINES", "Job", "Trained", "load"]
+__all__ = ["Job", "Trained", "load"]
 
-ENGINES = ("auto", "plain", "cohort", "sparse")
 _WROTE = "what `fewer train` wrote"
 _KINDS = {
     "task": str, "settings": list, "training": dict, "prune": dict | None, "harden": str | None, "engine": str,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from fewer.core.errors import UserError
+from fewer.core.settings import setting
 
 __all__ = ["Arrivals", "Gate", "Limits", "Receive", "Refusal"]
 
@@ -20,19 +21,19 @@ _SMALL = 1 << 16  # bytes of a body that always have room: the number of connect
 class Limits:
     """Every bound of a server; all of them keep memory and waiting bounded whatever arrives."""
 
-    body_bytes: int = field(default=8 << 20, metadata={"help": "largest request", "unit": "bytes"})
-    seconds: float = field(default=10.0, metadata={"help": "longest wait for a request or its answer", "unit": "s"})
-    request_samples: int = field(default=8192, metadata={"help": "samples in one request", "unit": "samples"})
-    queue_samples: int = field(default=4096, metadata={"help": "samples that may wait for a model", "unit": "samples"})
-    batch_samples: int = field(default=256, metadata={"help": "samples predicted at once", "unit": "samples"})
-    queue_bytes: int = field(default=256 << 20, metadata={"help": "inputs that may wait for a model", "unit": "bytes"})
-    batch_bytes: int = field(default=16 << 20, metadata={"help": "inputs predicted at once", "unit": "bytes"})
-    pending_bytes: int = field(default=32 << 20, metadata={"help": "requests being read, in all", "unit": "bytes"})
-    header_bytes: int = field(default=16 << 10, metadata={"help": "headers of a request", "unit": "bytes"})
-    headers: int = field(default=100, metadata={"help": "headers of a request", "unit": "headers"})
-    header_seconds: float = field(default=5.0, metadata={"help": "longest wait for a request's headers", "unit": "s"})
-    idle_seconds: float = field(default=15.0, metadata={"help": "longest wait for a next request", "unit": "s"})
-    connections: int = field(default=512, metadata={"help": "open connections of a worker", "unit": "connections"})
+    body_bytes: int = setting(8 << 20, "largest request", "bytes")
+    seconds: float = setting(10.0, "longest wait for a request or its answer", "s")
+    request_samples: int = setting(8192, "samples in one request", "samples")
+    queue_samples: int = setting(4096, "samples that may wait for a model", "samples")
+    batch_samples: int = setting(256, "samples predicted at once", "samples")
+    queue_bytes: int = setting(256 << 20, "inputs that may wait for a model", "bytes")
+    batch_bytes: int = setting(16 << 20, "inputs predicted at once", "bytes")
+    pending_bytes: int = setting(32 << 20, "requests being read, in all", "bytes")
+    header_bytes: int = setting(16 << 10, "headers of a request", "bytes")
+    headers: int = setting(100, "headers of a request", "headers")
+    header_seconds: float = setting(5.0, "longest wait for a request's headers", "s")
+    idle_seconds: float = setting(15.0, "longest wait for a next request", "s")
+    connections: int = setting(512, "open connections of a worker", "connections")
 
     def __post_init__(self) -> None:
         for each in fields(self):

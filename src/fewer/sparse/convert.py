@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 
-import torch
 from torch import Tensor, nn
 
 from fewer.core.errors import UserError
 from fewer.sparse.linear import SparseLinear, SparseSequential
 
-__all__ = ["BREAK_EVEN", "convert", "densify", "load_dense_", "pays"]
+__all__ = ["BREAK_EVEN", "convert", "pays"]
 
 BREAK_EVEN = 0.4  # share kept
 SMALL = 32_768  # weights
@@ -63,37 +62,3 @@ def _convert(module: nn.Module, path: str, masks: Mapping[str, Tensor], done: di
             result.train(module.training)
     done[id(module)] = result
     return result
-
-
-def densify(module: nn.Module) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """The state of the dense network and the masks of its sparse layers, under the dense network's names."""
-    state: dict[str, Tensor] = {}
-    masks: dict[str, Tensor] = {}
-    sparse = {f"{path}.": layer for path, layer in _layers(module)}
-    for name, tensor in module.state_dict().items():
-        path, _, leaf = name.rpartition(".")
-        if leaf == "values" and f"{path}." in sparse:
-            dense = f"{path}.weight" if path else "weight"
-            state[dense], masks[dense] = sparse[f"{path}."].dense()
-        else:
-            state[name] = tensor
-    return state, masks
-
-
-@torch.no_grad()
-def load_dense_(module: nn.Module, state: Mapping[str, Tensor]) -> None:
-    """Writes the state of the dense network into its sparse form; pruned weights are ignored."""
-    own = module.state_dict()
-    for path, layer in _layers(module):
-        prefix = f"{path}." if path else ""
-        weight = state.get(f"{prefix}weight")
-        if weight is None or weight.shape != (layer.out_features, layer.in_features):
-            raise UserError(f"no fitting {prefix}weight", "the state of the dense network")
-        own[f"{prefix}values"].copy_(weight[layer.pattern.mask().to(weight.device)])
-    for name, tensor in own.items():
-        if name in state:
-            tensor.copy_(state[name])
-
-
-def _layers(module: nn.Module) -> list[tuple[str, SparseLinear]]:
-    return [(path, layer) for path, layer in module.named_modules() if isinstance(layer, SparseLinear)]

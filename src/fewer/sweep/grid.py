@@ -28,12 +28,12 @@ import dataclasses
 import itertools
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fewer.core.errors import UserError
-from fewer.core.settings import nearest
+from fewer.core.settings import nearest, setting
 from fewer.sweep.point import Point, checked_key, point_of
 
 __all__ = ["Grid", "Resources", "grid_of", "read_grid"]
@@ -42,19 +42,15 @@ Flat = dict[str, Any]
 _PARTS = ("base", "axes", "points", "exclude", "task", "resources")
 
 
-def _need(default: Any, help: str) -> Any:
-    return field(default=default, metadata={"help": help})
-
-
 @dataclass(frozen=True)
 class Resources:
     """What a point takes, and how points are put together."""
 
-    threads: int = _need(1, "CPU threads of a process; the bits depend on it")
-    cpus: float = _need(0.0, "Ray: processors a unit of work reserves; 0: as many as threads")
-    gpus: float = _need(0.0, "Ray: GPUs a unit reserves, may be a fraction; 0: one where it trains on CUDA")
-    retries: int = _need(2, "how often a unit is tried again when its worker dies")
-    cohort: int = _need(0, "most points in a cohort; 1: none; 0: 64 on CUDA, 8 on a CPU")
+    threads: int = setting(1, "CPU threads of a process; the bits depend on it")
+    cpus: float = setting(0.0, "Ray: processors a unit of work reserves; 0: as many as threads")
+    gpus: float = setting(0.0, "Ray: GPUs a unit reserves, may be a fraction; 0: one where it trains on CUDA")
+    retries: int = setting(2, "how often a unit is tried again when its worker dies")
+    cohort: int = setting(0, "most points in a cohort; 1: none; 0: 64 on CUDA, 8 on a CPU")
 
     def __post_init__(self) -> None:
         for entry in dataclasses.fields(self):

@@ -14,6 +14,7 @@ from typing import Any
 from fewer.core.errors import UserError
 from fewer.core.files.atomic import clear_parts
 from fewer.core.files.run_folder import Folder
+from fewer.sweep.executors import PLACES
 from fewer.sweep.executors.inline import work_inside
 from fewer.sweep.executors.processes import work_here
 from fewer.sweep.grid import Grid
@@ -24,7 +25,6 @@ from fewer.sweep.unit import Unit
 
 __all__ = ["PLACES", "Sweep", "Where"]
 
-PLACES = ("processes", "ray", "inline")
 _EVERY = 5.0  # seconds between tables while points come in
 
 

@@ -292,7 +292,7 @@ class Normed(Patches):
 
 
 def test_norms_and_passing_buffers_are_saved_and_loaded(tmp_path: Path) -> None:
-    own = Job("core.test_folder:Normed", training=Training(steps=3, batch=8))
+    own = Job(f"{__name__}:Normed", training=Training(steps=3, batch=8))
     metrics = own.run(tmp_path / "run")[0]
     run = load(tmp_path / "run")
     assert int(run.modules["net"].get_buffer("norm.num_batches_tracked")) == 3

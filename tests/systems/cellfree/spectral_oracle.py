@@ -1,11 +1,27 @@
 """Spectral efficiencies from the definitions alone: true channels, loops over phones, no shortcut of the library."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from fewer.systems.cellfree.task.spectral.channels import Channels, channels, draw_with_truth
+from fewer.systems.cellfree.task.spectral.channels import Channels, Complexes, channels, white_noise
 from fewer.systems.cellfree.task.spectral.efficiency import Radio, Setup, assign_pilots, local_scattering
+
+
+def draw_with_truth(statistics: Channels, realisations: int, *, seed: int = 0) -> tuple[Complexes, Complexes]:
+    """True channels and their estimates, (R, L, K, N) each: fading, pilots on the air, noise, then the estimator."""
+    points, phones, antennas, _ = statistics.covariance.shape
+    generator = np.random.default_rng(seed)
+    values, vectors = np.linalg.eigh(statistics.covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
+    fading = (root @ white_noise(generator, (realisations, points, phones, antennas))[..., None])[..., 0]
+    count = int(statistics.pilots.max()) + 1
+    received = white_noise(generator, (realisations, points, count, antennas))
+    for phone, pilot in enumerate(statistics.pilots):
+        received[:, :, pilot] += math.sqrt(statistics.pilot_energy) * fading[:, :, phone]
+    estimate = (statistics.filter @ received[:, :, statistics.pilots][..., None])[..., 0]
+    return fading, estimate
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,19 @@ from fewer.systems.cellfree.task.statistics import network_statistics
 from fewer.systems.cellfree.task.survey import World
 from fewer.systems.cellfree.task.world.deployment import Deployment
 from fewer.systems.cellfree.task.world.placement import PLACEMENT_RULES
-from fewer.systems.cellfree.task.world.shadowing import SpectralShadows, fft_maps, map_covariance, row_maps
+from fewer.systems.cellfree.task.world.shadowing import SpectralShadows, fft_maps, row_maps
 
 SMALL = Settings(access_points=30, side_m=500.0, candidates=8, train_phones=300, test_phones=200)
+
+
+def map_covariance(maps: np.ndarray, lags: tuple[int, ...]) -> dict[int, tuple[float, float]]:
+    """Covariance at each lag along rows and along columns, averaged over maps and places."""
+    found = {}
+    for lag in lags:
+        across = maps[:, :, lag:] * maps[:, :, : maps.shape[2] - lag]
+        down = maps[:, lag:] * maps[:, : maps.shape[1] - lag]
+        found[lag] = float(across.mean(dtype=np.float64)), float(down.mean(dtype=np.float64))
+    return found
 
 
 def test_path_loss_is_the_papers_equation_5():

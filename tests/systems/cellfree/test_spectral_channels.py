@@ -10,9 +10,9 @@ from fewer.systems.cellfree.task.spectral.channels import (
     arrival_angles,
     channels,
     draw,
-    draw_with_truth,
     local_scattering,
 )
+from tests.systems.cellfree.spectral_oracle import draw_with_truth
 
 
 def by_bessel_series(azimuth: float, antennas: int, spread: float) -> np.ndarray:

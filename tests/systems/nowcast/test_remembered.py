@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import multiprocessing
 import os
 import time
@@ -99,6 +100,21 @@ def test_weather_that_other_code_drew_is_not_believed(monkeypatch: pytest.Monkey
     monkeypatch.setattr(cache, "_drawn_by", lambda: "another")
     taken()
     assert len(files(folder)) == 2
+
+
+def test_cached_weather_is_void_when_what_draws_it_changes_and_not_when_a_reader_does() -> None:
+    task = Path(module.__file__).parents[1]
+    names = {str(path.relative_to(task)) for path in cache.drawing_sources(task)}
+    assert {"weather/clouds.py", "bands.py", "windows.py", "generated/windows.py"} <= names
+    assert not [name for name in names if name.startswith(("files/", "models/", "scores/", "baselines/"))]
+    # whatever drawing imports of the task decides bits too, save names of places, which the key's words hold
+    drawn = [ast.parse(path.read_text()) for path in cache.drawing_sources(task)]
+    imported = {node.module for tree in drawn for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    own = {part.split("nowcast.task.")[1].replace(".", "/") for part in imported if part and "nowcast.task." in part}
+    assert {f"{part}.py" for part in own if (task / f"{part}.py").exists()} - names == {
+        "files/layout.py",
+        "generated/weather_cache.py",
+    }
 
 
 @pytest.mark.usefixtures("quick")

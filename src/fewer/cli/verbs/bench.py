@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 
 from fewer.bench.overview import ELSEWHERE, Line, benches, head, line_text, measure, write
+from fewer.cli.words import offer
 from fewer.core.errors import UserError
-from fewer.core.settings import nearest
+from fewer.core.settings import either, nearest
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
-    parser.add_argument("name", nargs="?", help=f"one of {', '.join(benches())}; left out: all, quickly, in one table")
+    name = parser.add_argument("name", nargs="?", help=f"{either(benches())}; left out: all, quickly, in one table")
+    offer(name, benches)
     parser.add_argument("--quick", action="store_true", help="fewer rounds, noisier; what all of them do anyway")
     parser.add_argument("--full", action="store_true", help="all of them with as many rounds as each has by itself")
     parser.add_argument("--threads", type=int, default=1)

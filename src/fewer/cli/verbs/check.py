@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 
+from fewer.cli.words import offer
 from fewer.core.errors import UserError
+from fewer.core.registry import systems
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
-    parser.add_argument("task", help="module:Class, or a task's name")
+    offer(parser.add_argument("task", help="module:Class, or a task's name"), systems)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a task setting")
 
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import argparse
 
 from fewer.cli.changed import add_changes
+from fewer.cli.words import DEVICES, SPLITS, add_attack, offer
 from fewer.core.errors import UserError
+from fewer.core.settings import either
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
     parser.add_argument("run", nargs="+", help="finished run folders")
-    parser.add_argument(
-        "--attack", action="append", metavar="NAME:BUDGET",
-        help="such as fgsm:0.3, pgd:0.3,steps=40 or suite:0.3; repeatable, or several with + between",
-    )  # fmt: skip
-    parser.add_argument("--split", default="test", help="train, validation or test")
+    add_attack(parser, "repeatable, or several with + between")
+    offer(parser.add_argument("--split", default="test", help=either(SPLITS)), SPLITS)
     parser.add_argument("--limit", type=int, help="attack only the first so many samples")
-    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    offer(parser.add_argument("--device", default="cpu", help=either(DEVICES)), DEVICES)
     add_changes(parser)
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 
 from fewer.cli.opened import add_pack, opened
+from fewer.cli.words import offer
 from fewer.core.errors import UserError
+from fewer.core.settings import either
+from fewer.packs.export import FORMS
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
     add_pack(parser)
-    parser.add_argument("--to", required=True, help="c (one C99 file) or onnx")
+    offer(parser.add_argument("--to", required=True, help=either(FORMS)), FORMS)
     parser.add_argument("-o", "--out", required=True, help="file to write")
     parser.add_argument("--name", default="predict", help="c: the function's name")
 
@@ -21,14 +24,14 @@ def run(arguments: argparse.Namespace) -> None:
     from fewer.cli.show import show
 
     pack = opened(arguments)
+    if arguments.to not in FORMS:
+        raise UserError(f"--to {arguments.to}", either(FORMS))
     if arguments.to == "c":
         from fewer.packs.export.c import export
 
         export(pack, arguments.out, arguments.name)
-    elif arguments.to == "onnx":
+    else:
         from fewer.packs.export import onnx as export_onnx
 
         export_onnx.export(pack, arguments.out)
-    else:
-        raise UserError(f"--to {arguments.to}", "c or onnx")
     show({"written": arguments.out}, arguments.json)

@@ -5,13 +5,19 @@ from __future__ import annotations
 import argparse
 
 from fewer.cli.changed import add_changes
+from fewer.cli.words import offer
+from fewer.core.settings import either
+from fewer.packs import VALUES
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
     parser.add_argument("run", help="a finished run folder")
     parser.add_argument("-o", "--out", required=True, help="file to write, such as net.pack")
-    parser.add_argument("--values", default="float32", help="float32 (lossless), float16 or int8 (calibrated)")
+    values = parser.add_argument(
+        "--values", default="float32", help=f"{either(VALUES)}: lossless, rounded or calibrated"
+    )
+    offer(values, VALUES)
     add_changes(parser)
 
 

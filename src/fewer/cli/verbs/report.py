@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from fewer.cli.words import add_attack
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
     parser.add_argument("run", nargs="+", help="finished run folders")
     parser.add_argument("-o", "--out", default="report.html")
     parser.add_argument("--title", default="fewer: report")
-    parser.add_argument(
-        "--attack", action="append", default=[], metavar="NAME:BUDGET", help="such as pgd:0.3; repeatable"
-    )
+    add_attack(parser, "repeatable")
     parser.add_argument("--limit", type=int, default=500, help="test samples to attack")
 
 
@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> None:
     from fewer.run.job import load
 
     runs = [load(part) for path in arguments.run for part in members(Path(path))]
-    page = page_of(runs, arguments.title, arguments.attack, arguments.limit)
+    page = page_of(runs, arguments.title, arguments.attack or [], arguments.limit)
     write_atomically(Path(arguments.out), page.html().encode())
     show({"report": str(Path(arguments.out).resolve())}, arguments.json)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fewer.cli.words import offer
 from fewer.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -14,9 +16,10 @@ if TYPE_CHECKING:
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
-    parser.add_argument("study", nargs="?", help="one that --list names")
+    offer(parser.add_argument("study", nargs="?", help="one that --list names"), studies)
     parser.add_argument("--list", action="store_true", help="all studies; of one, its pieces and what --set changes")
-    parser.add_argument("--scale", default="quick", help="quick (minutes, 2 cores) or full (a CUDA GPU)")
+    scale = parser.add_argument("--scale", default="quick", help="quick (minutes, 2 cores) or full (a CUDA GPU)")
+    offer(scale, ("quick", "full"))
     parser.add_argument("--out", default="runs/studies", help="folder for files; one with more rows is never replaced")
     parser.add_argument(
         "--pieces", nargs="+", metavar="PIECE",
@@ -25,6 +28,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", help="of the pieces: 0,1,2 (default: their own)")
     parser.add_argument("--processes", type=int, default=1, help="pieces that are made at a time")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="another choice for the pieces")
+
+
+def studies() -> Iterable[str]:
+    """Their names."""
+    from fewer.studies.study import studies
+
+    return studies()
 
 
 def run(arguments: argparse.Namespace) -> None:

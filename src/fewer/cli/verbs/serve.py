@@ -5,13 +5,18 @@ from __future__ import annotations
 import argparse
 import os
 
+from fewer import zoo
 from fewer.cli.opened import add_trust, allowance
+from fewer.cli.words import offer
 from fewer.core.errors import UserError
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
-    parser.add_argument("model", nargs="*", help="packs, run folders or names of the zoo; all of the zoo if left out")
+    model = parser.add_argument(
+        "model", nargs="*", help="packs, run folders or names of the zoo; all of the zoo if left out"
+    )
+    offer(model, zoo.names, or_file=True)
     add_trust(parser)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at; any but loopback needs a token")
     parser.add_argument("--port", type=int, default=8080, help="0: a free one")

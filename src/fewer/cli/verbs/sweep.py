@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 
+from fewer.cli.words import offer
 from fewer.core.renamed import modern_word
+from fewer.core.settings import either
+from fewer.sweep.executors import PLACES
 
 EXAMPLES = """examples:
   fewer sweep examples/grid.toml --out runs/grid
@@ -37,7 +40,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.epilog, parser.formatter_class = EXAMPLES, argparse.RawDescriptionHelpFormatter
     parser.add_argument("grid", metavar="GRID.toml", help="base, axes, points, excludes")
     parser.add_argument("--out", required=True, help="folder; the same command goes on where it was killed")
-    parser.add_argument("--on", type=modern_word, default="processes", help="processes, ray, or inline (this process)")
+    on = parser.add_argument("--on", type=modern_word, default="processes", help=f"{either(PLACES)} (this process)")
+    offer(on, PLACES)
     parser.add_argument("--address", help="of a Ray cluster; left out: Ray on this machine")
     parser.add_argument("--processes", type=int, default=0, help="local processes (default: one a core)")
     parser.add_argument("--retry-failed", action="store_true", help="try again what failed")

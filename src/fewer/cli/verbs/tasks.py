@@ -5,17 +5,30 @@ from __future__ import annotations
 import argparse
 import sys
 
+from fewer.cli.words import offer
+from fewer.core.registry import systems, task_class
+from fewer.core.settings import describe, either
+from fewer.core.system import imported
+
+# what all tasks share
+_SHARED = {
+    "training": "fewer.core.engines.base:Training",
+    "optimizer": "fewer.core.engines.optimizer:Optimizer",
+    "pruning": "fewer.pruning.pruning:Pruning",
+    "hardening": "fewer.attack.hardening.recipe:Hardening",
+}
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
-    parser.add_argument("task", nargs="?", help="a task's name, `training`, `optimizer`, `pruning` or `hardening`")
+    words = (*systems(), *_SHARED)
+    offer(parser.add_argument("task", nargs="?", help=f"a task's name, or {either(_SHARED)}"), words)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """A table."""
     from fewer.cli.colour import painted
     from fewer.cli.show import show
-    from fewer.core.registry import systems
 
     if not arguments.task:
         show({name: system.line for name, system in systems().items()}, arguments.json)
@@ -32,22 +45,5 @@ def run(arguments: argparse.Namespace) -> None:
 
 def describe_any(name: str) -> list[tuple[str, str, str, str]]:
     """Settings of a task, or of what all tasks share."""
-    from fewer.core.settings import describe
-
-    if name == "pruning":
-        from fewer.pruning.pruning import Pruning
-
-        return describe(Pruning)
-    if name == "hardening":
-        from fewer.attack.hardening.recipe import Hardening
-
-        return describe(Hardening)
-    if name in ("training", "optimizer"):
-        from fewer.core.engines import base as engine
-        from fewer.core.engines import optimizer
-
-        return describe(engine.Training if name == "training" else optimizer.Optimizer)
-    from fewer.core.registry import task_class
-
-    settings = task_class(name)[1]
+    settings = imported(_SHARED[name]) if name in _SHARED else task_class(name)[1]
     return describe(settings) if settings is not None else []

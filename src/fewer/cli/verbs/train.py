@@ -7,8 +7,14 @@ import os
 import sys
 from pathlib import Path
 
+from fewer.attack.hardening import KINDS
 from fewer.cli.show import Renamed
+from fewer.cli.words import DEVICES, budgeted, offer
+from fewer.core.engines import ENGINES, OPTIMIZERS, PRECISIONS
 from fewer.core.errors import UserError
+from fewer.core.registry import systems
+from fewer.core.settings import either
+from fewer.pruning.criteria import METHODS
 
 EXAMPLES = """examples:
   fewer train vision --prune snip --sparsity 0.95 --out runs/snip95
@@ -22,23 +28,26 @@ _TRAINING = ("steps", "batch", "precision", "device", "validate_every", "patienc
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
     parser.epilog, parser.formatter_class = EXAMPLES, argparse.RawDescriptionHelpFormatter
-    parser.add_argument("task", help="a task's name, or module:Class for your own")
+    offer(parser.add_argument("task", help="a task's name, or module:Class for your own"), systems)
     parser.add_argument("--out", required=True, help="run folder; the same command goes on where it was killed")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a task setting")
-    parser.add_argument(
-        "--prune", metavar="METHOD[,KEY=VALUE...]",
-        help="magnitude, lamp, snip, grasp, synflow, random, lottery or dense",
-    )  # fmt: skip
+    offer(parser.add_argument("--prune", metavar="METHOD[,KEY=VALUE...]", help=either(METHODS)), METHODS)
     parser.add_argument("--sparsity", type=float, help="share of the prunable weights to remove (default 0.9)")
-    parser.add_argument("--harden", metavar="KIND:BUDGET", help="adversarial training, such as pgd:0.3")
+    harden = parser.add_argument(
+        "--harden", metavar="KIND:BUDGET", help=f"adversarial training, such as pgd:0.3: {either(KINDS)}"
+    )
+    offer(harden, budgeted(KINDS))
     parser.add_argument("--from", dest="start_from", metavar="RUN", help="start from a finished run's weights and mask")
     parser.add_argument("--seeds", default="0", help="0, 0-4 or 0,3,7; several train as a cohort")
-    parser.add_argument("--engine", default="auto", help="auto, plain, cohort or sparse")
-    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    offer(parser.add_argument("--engine", default="auto", help=either(ENGINES)), ENGINES)
+    offer(parser.add_argument("--device", default="cpu", help=either(DEVICES)), DEVICES)
     parser.add_argument("--steps", type=int)
     parser.add_argument("--batch", type=int)
-    parser.add_argument("--optimizer", metavar="KIND[,KEY=VALUE...]", help="such as adam,lr=1e-3,decay_from=0.5")
-    parser.add_argument("--precision", help="float32, float64 or bfloat16")
+    optimizer = parser.add_argument(
+        "--optimizer", metavar="KIND[,KEY=VALUE...]", help=f"{either(OPTIMIZERS)}, such as adam,lr=1e-3,decay_from=0.5"
+    )
+    offer(optimizer, OPTIMIZERS)
+    offer(parser.add_argument("--precision", help=either(PRECISIONS)), PRECISIONS)
     parser.add_argument(
         "--validate-every",
         type=int,
@@ -51,7 +60,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--compile", action="store_true", default=None, help="torch.compile on CUDA: minutes, then fast"
     )
     parser.add_argument("--threads", type=int, help="CPU threads; the bits depend on it")
-    parser.add_argument("--log", metavar="TOOL", help="tensorboard: event files in the run folder")
+    offer(
+        parser.add_argument("--log", metavar="TOOL", help="tensorboard: event files in the run folder"), ["tensorboard"]
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import argparse
 
+from fewer.cli.words import SPLITS, offer
 from fewer.core.errors import UserError
+from fewer.core.settings import either
+from fewer.ensemble import HOW
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
     parser.add_argument("run", nargs="+", help="finished runs of the same task and settings' data")
-    parser.add_argument("--how", default="mean", help="best (by region if a task has such), majority, mean or weighted")
-    parser.add_argument("--split", default="test", help="where to count")
-    parser.add_argument("--choose-on", default="validation", help="where weights or the best member are chosen")
+    offer(parser.add_argument("--how", default="mean", help=f"{either(HOW)}; best is by group if a task has such"), HOW)
+    offer(parser.add_argument("--split", default="test", help="where to count"), SPLITS)
+    choose = parser.add_argument(
+        "--choose-on", default="validation", help="where weights or the best member are chosen"
+    )
+    offer(choose, SPLITS)
 
 
 def _question(run, member, split: str):  # type: ignore[no-untyped-def]

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from fewer.core.data import TensorData, convert, place_constants_, placed
-from fewer.core.engines import optimizer
+from fewer.core.engines import PRECISIONS, optimizer
 from fewer.core.engines.optimizer import Optimizer
 from fewer.core.engines.state import start
 from fewer.core.errors import UserError
@@ -28,7 +28,6 @@ __all__ = ["Engine", "Training", "move_"]
 Parts = tuple[Tensor, Tensor, Tensor | None, optimizer.State]  # weights, gradient, mask, moments
 
 _AHEAD = 32  # steps whose order is computed at once on a CPU: many small operations in one
-_PRECISIONS = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
 
 
 @dataclass(frozen=True)
@@ -54,8 +53,8 @@ class Training:
                 "neither below 0, and patience "
                 "only with validations to count", "set validate_every",
             )  # fmt: skip
-        if self.precision not in _PRECISIONS:
-            raise UserError(f"precision {self.precision!r}", f"one of {', '.join(_PRECISIONS)}")
+        if self.precision not in PRECISIONS:
+            raise UserError(f"precision {self.precision!r}", f"one of {', '.join(PRECISIONS)}")
         if self.device not in ("cpu", "cuda") and not self.device.startswith("cuda:"):
             raise UserError(f"device {self.device!r}", "cpu, cuda or cuda:N")
         if self.device.startswith("cuda") and not torch.cuda.is_available():
@@ -63,7 +62,7 @@ class Training:
 
     @property
     def dtype(self) -> torch.dtype:
-        return _PRECISIONS[self.precision]
+        return torch.float64 if self.precision == "float64" else torch.float32  # bfloat16 keeps its weights in float32
 
 
 class Engine(ABC):

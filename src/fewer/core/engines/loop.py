@@ -62,25 +62,28 @@ def fit(
     total, saved = engine.training.steps, time.monotonic()
     choice = BestCheckpoint(engine, folder) if engine.training.validate_every else None
     while engine.count < total and not (choice is not None and choice.done(engine.count)):
-        for event in events:
-            if event.next(engine.count) == engine.count:
-                event.act(engine)
+        later = _act(engine, events)
         log_at = (engine.count // loop.log_every + 1) * loop.log_every
-        later = [step for event in events if (step := event.next(engine.count + 1)) is not None]
         look_at = total if choice is None else choice.next(engine.count)
         engine.advance(min([total, log_at, look_at, *later]) - engine.count)
-        if engine.count == log_at or engine.count == total:
+        if engine.count in (log_at, total):
             _speak(engine, folder, loop)
         if choice is not None and engine.count in (look_at, total):
-            line = choice.look(engine)
-            if loop.watch is not None:
-                loop.watch(engine, folder, line)
+            _watch(engine, folder, loop, choice.look(engine))
         if folder is not None and time.monotonic() - saved > loop.save_seconds and engine.count % loop.log_every == 0:
             checkpoint.save(engine, folder)
             saved = time.monotonic()
     if choice is not None:
         engine.chosen = choice.restore_(engine)
     _refuse_diverged(engine)
+
+
+def _act(engine: Engine, events: Sequence[Event]) -> list[int]:
+    """Let those act whose step it is; the steps at which they will act again."""
+    for event in events:
+        if event.next(engine.count) == engine.count:
+            event.act(engine)
+    return [step for event in events if (step := event.next(engine.count + 1)) is not None]
 
 
 def _refuse_rounded_volumes(engine: Engine) -> None:
@@ -105,9 +108,13 @@ def _speak(engine: Engine, folder: Folder | None, loop: Loop) -> None:
         folder.log(line)
     if loop.on_log is not None:
         loop.on_log(line)
+    _watch(engine, folder, loop, line)
+    _refuse_diverged(engine)
+
+
+def _watch(engine: Engine, folder: Folder | None, loop: Loop, line: dict[str, Any]) -> None:
     if loop.watch is not None:
         loop.watch(engine, folder, line)
-    _refuse_diverged(engine)
 
 
 def _refuse_diverged(engine: Engine) -> None:

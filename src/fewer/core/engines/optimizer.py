@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from fewer.core.engines import OPTIMIZERS
 from fewer.core.errors import UserError
 
 __all__ = ["Optimizer", "State", "learning_rate", "start", "update_"]
 
 State = dict[str, Tensor]
-_KINDS = ("adam", "adamw", "adabelief", "sgd")
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Optimizer:
     decay_from: float = 1.0  # share of the run after which the rate falls to zero by a cosine; 1: never
 
     def __post_init__(self) -> None:
-        if self.kind not in _KINDS:
-            raise UserError(f"optimizer {self.kind!r}", f"one of {', '.join(_KINDS)}")
+        if self.kind not in OPTIMIZERS:
+            raise UserError(f"optimizer {self.kind!r}", f"one of {', '.join(OPTIMIZERS)}")
         if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
             raise UserError(f"optimizer betas {self.betas}", "two numbers from 0 to below 1")
         for name, value, fine, expected in (

@@ -142,38 +142,48 @@ def _node(writer: Writer, node: Node) -> None:
         writer.places[node.output] = writer.value(node.inputs[0])
         return
     target = writer.places[node.output] = writer.room(count)
-    shapes = [writer.shapes[name] for name in node.inputs]
     if node.op in code.BINARY:
-        sides = [_operand(writer, name, node.output) for name in node.inputs]
-        left, right = node.attributes.get("left"), node.attributes.get("right")
-        sides = ([code.number(left)] if left is not None else []) + sides
-        sides += [code.number(right)] if right is not None else []
-        writer.body.append(code.loop(count, f"{target}[i] = {code.BINARY[node.op].format(*sides)};"))
+        written = code.BINARY[node.op].format(*_sides(writer, node))
+        writer.body.append(code.loop(count, f"{target}[i] = {written};"))
         return
     if node.op == "full":
         writer.body.append(code.loop(count, f"{target}[i] = {code.number(node.attributes['value'])};"))
         return
-    places = [writer.value(node.inputs[0])] if node.op != "concat" else [writer.value(name) for name in node.inputs]
     if node.op == "concat":
-        writer.body += code.concat(places, shapes, node.attributes["axis"], target)
-    elif node.op == "conv" and not node.attributes["transposed"] and len(shapes[0]) in (3, 4):
+        places = [writer.value(name) for name in node.inputs]
+        writer.body += code.concat(
+            places, [writer.shapes[name] for name in node.inputs], node.attributes["axis"], target
+        )
+        return
+    writer.body += _of_one(writer, node, writer.value(node.inputs[0]), target)
+
+
+def _of_one(writer: Writer, node: Node, place: str, target: str) -> list[str]:
+    """What is computed from one value, and from constants."""
+    shape = writer.shapes[node.inputs[0]]
+    if node.op == "conv" and not node.attributes["transposed"] and len(shape) in (3, 4):
         bias = writer.tensors[node.inputs[2]] if len(node.inputs) > 2 else None
-        weight = writer.tensors[node.inputs[1]]
-        writer.body += code.convolution(node, weight, bias, writer, (places[0], target))
-    elif node.op in ("max_pool", "avg_pool") and len(shapes[0]) in (3, 4):
-        writer.body += code.pool(node, shapes[0], writer.shapes[node.output], places[0], target)
-    elif node.op == "batch_norm":
-        writer.body += code.batch_norm(node, writer, places[0], target)
-    elif (found := code.reduced(node, len(shapes[0]))) is not None:
-        writer.body += code.reduction(found[0], shapes[0], found[1], places[0], target)
-    elif node.op in ("softmax", "log_softmax") and node.attributes["axis"] in (-1, len(shapes[0]) - 1):
-        writer.body += code.softmax(node.op, shapes[0], places[0], target)
-    else:
-        stage = code.elementwise(node)
-        if stage is None:
-            raise UserError(f"operation {node.op}", "one that the export to C knows", "use the pack, or export to ONNX")
-        writer.body.append(f"memcpy({target}, {places[0]}, {count} * sizeof(float));")
-        writer.body.append(code.activation(stage, target, count))
+        return code.convolution(node, writer.tensors[node.inputs[1]], bias, writer, (place, target))
+    if node.op in ("max_pool", "avg_pool") and len(shape) in (3, 4):
+        return code.pool(node, shape, writer.shapes[node.output], place, target)
+    if node.op == "batch_norm":
+        return code.batch_norm(node, writer, place, target)
+    if (found := code.reduced(node, len(shape))) is not None:
+        return code.reduction(found[0], shape, found[1], place, target)
+    if node.op in ("softmax", "log_softmax") and node.attributes["axis"] in (-1, len(shape) - 1):
+        return code.softmax(node.op, shape, place, target)
+    stage = code.elementwise(node)
+    if stage is None:
+        raise UserError(f"operation {node.op}", "one that the export to C knows", "use the pack, or export to ONNX")
+    count = writer.count(node.output)
+    return [f"memcpy({target}, {place}, {count} * sizeof(float));", code.activation(stage, target, count)]
+
+
+def _sides(writer: Writer, node: Node) -> list[str]:
+    """What arithmetic is done with: values, and a number to the left or the right of them."""
+    given = [node.attributes.get(name) for name in ("left", "right")]
+    left, right = ([] if side is None else [code.number(side)] for side in given)
+    return [*left, *(_operand(writer, name, node.output) for name in node.inputs), *right]
 
 
 def _operand(writer: Writer, name: str, output: str) -> str:

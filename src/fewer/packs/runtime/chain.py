@@ -109,22 +109,24 @@ def stage_of(node: Node, tensors: Mapping[str, Array]) -> Stage | None:
     return Scale(activations=((kind, a, b, c),))
 
 
-def _scale_of(node: Node, tensors: Mapping[str, Array]) -> Scale | None:
-    left, right = node.attributes.get("left"), node.attributes.get("right")
+def _constant_of(node: Node, tensors: Mapping[str, Array]) -> Array | None:
+    """The constant that a value is added to, multiplied by, ..., as a vector; None where there is none that fits."""
     if len(node.inputs) == 2 and node.inputs[1] in tensors:
         value = tensors[node.inputs[1]]
         # beside (features,) and (1, features) a constant could change the rank of the value
-        if value.dtype != np.float32 or value.ndim > 2 or (value.ndim == 2 and value.shape[0] != 1):
-            return None
-        vector = value.reshape(-1)
-        if not vector.size:
-            return None
-    elif len(node.inputs) == 1 and (left is not None or right is not None):
-        vector = np.full(1, right if left is None else left, np.float32)
-    else:
+        row = value.ndim < 2 or (value.ndim == 2 and value.shape[0] == 1)
+        return value.reshape(-1) if row and value.size and value.dtype == np.float32 else None
+    left, right = node.attributes.get("left"), node.attributes.get("right")
+    number = right if left is None else left
+    return np.full(1, number, np.float32) if len(node.inputs) == 1 and number is not None else None
+
+
+def _scale_of(node: Node, tensors: Mapping[str, Array]) -> Scale | None:
+    vector = _constant_of(node, tensors)
+    if vector is None:
         return None
     number = float(vector[0]) if vector.size == 1 else None
-    match node.op, left is None:
+    match node.op, node.attributes.get("left") is None:
         case "add", _:
             return Scale(shift=vector)
         case "mul", _:

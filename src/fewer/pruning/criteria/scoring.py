@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -12,11 +12,10 @@ from fewer.core.engines.nets import NetworkSet, frozen
 from fewer.core.mask import prunable
 from fewer.core.task import Noise, Objective, Task
 
-__all__ = ["Criterion", "Scores", "per_objective", "weights_of"]
+__all__ = ["Scores", "per_objective", "weights_of"]
 
 Scores = dict[str, dict[str, Tensor]]  # network -> parameter -> one number a weight, larger is kept
 Modules = Mapping[str, nn.Module]
-Criterion = Callable[[Task[Any], Modules, Sequence[Any], Noise], Scores]  # task, modules, batches, noise
 
 
 def weights_of(module: nn.Module) -> dict[str, Tensor]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from fewer.core.errors import UserError
-from fewer.core.settings import check_choices, check_ranges
+from fewer.core.settings import check_choices, check_ranges, setting
 
 __all__ = ["PRESETS", "Settings"]
 
@@ -18,42 +18,38 @@ CLUSTER_RULES = ("distance", "rsrp", "learned")
 MODELS = ("local", "sage")
 
 
-def _option(default: Any, text: str, unit: str = "") -> Any:
-    return field(default=default, metadata={"help": text, "unit": unit})
-
-
 @dataclass(frozen=True)
 class Settings:
     """A deployment, what phones report, which access points are candidates, and the model that chooses."""
 
-    access_points: int = _option(100, "number of access points (mean number for poisson)")
-    side_m: float = _option(1000.0, "side of the square area", "m")
-    placement: str = _option("uniform", "how access points are placed: " + ", ".join(PLACEMENTS))
-    wrap: bool = _option(False, "whether opposite edges of the area touch")
-    height_m: float = _option(10.0, "height of access points above phones", "m")
-    exponent: float = _option(3.76, "path loss exponent")
-    gain_at_1km_db: float = _option(-148.1, "median gain at 1 km; the paper prints its value at 1 m", "dB")
-    shadowing_db: float = _option(8.0, "standard deviation of shadowing; 0: none", "dB")
-    decorrelation_m: float = _option(50.0, "distance at which shadowing correlation is 1/e; 0: white", "m")
-    site_correlation: float = _option(0.5, "correlation of shadowing between access points")
-    shadowing: str = _option("fft", "map generator: " + ", ".join(SHADOW_METHODS))
-    pixel_m: float = _option(5.0, "pixel of the shadow maps", "m")
-    maps: str = _option("", "file with measured maps or a drive test (.npz or .csv); replaces the simulator")
-    deployment_seed: int = _option(0, "seed of positions, maps and phones")
-    measured: int = _option(3, "access points a phone measures, master included; 1 to 8, more to compare")
-    error_db: float = _option(0.0, "standard deviation of the measurement error", "dB")
-    quantum_db: float = _option(0.0, "resolution of reports; 3GPP: 1; 0: none", "dB")
-    missing: float = _option(0.0, "share of reports that do not arrive; the master's always does")
-    stale: float = _option(0.0, "share of reports taken before the phone moved on")
-    stale_m: float = _option(10.0, "how far it moved since", "m")
-    threshold_db: float = _option(10.0, "an access point serves if it is less than this below the master", "dB")
-    candidates: int = _option(10, "candidate access points per master, master not counted")
-    cluster_by: str = _option("distance", "how candidates are chosen: " + ", ".join(CLUSTER_RULES))
-    model: str = _option("local", "local (cost independent of the network's size) or sage (the paper's)")
-    width: int = _option(96, "hidden width of the local model")
-    train_phones: int = _option(10_000, "phones to learn from")
-    validation_phones: int = _option(2_000, "phones to choose by")
-    test_phones: int = _option(8_000, "phones to judge by")
+    access_points: int = setting(100, "number of access points (mean number for poisson)")
+    side_m: float = setting(1000.0, "side of the square area", "m")
+    placement: str = setting("uniform", "how access points are placed: " + ", ".join(PLACEMENTS))
+    wrap: bool = setting(False, "whether opposite edges of the area touch")
+    height_m: float = setting(10.0, "height of access points above phones", "m")
+    exponent: float = setting(3.76, "path loss exponent")
+    gain_at_1km_db: float = setting(-148.1, "median gain at 1 km; the paper prints its value at 1 m", "dB")
+    shadowing_db: float = setting(8.0, "standard deviation of shadowing; 0: none", "dB")
+    decorrelation_m: float = setting(50.0, "distance at which shadowing correlation is 1/e; 0: white", "m")
+    site_correlation: float = setting(0.5, "correlation of shadowing between access points")
+    shadowing: str = setting("fft", "map generator: " + ", ".join(SHADOW_METHODS))
+    pixel_m: float = setting(5.0, "pixel of the shadow maps", "m")
+    maps: str = setting("", "file with measured maps or a drive test (.npz or .csv); replaces the simulator")
+    deployment_seed: int = setting(0, "seed of positions, maps and phones")
+    measured: int = setting(3, "access points a phone measures, master included; 1 to 8, more to compare")
+    error_db: float = setting(0.0, "standard deviation of the measurement error", "dB")
+    quantum_db: float = setting(0.0, "resolution of reports; 3GPP: 1; 0: none", "dB")
+    missing: float = setting(0.0, "share of reports that do not arrive; the master's always does")
+    stale: float = setting(0.0, "share of reports taken before the phone moved on")
+    stale_m: float = setting(10.0, "how far it moved since", "m")
+    threshold_db: float = setting(10.0, "an access point serves if it is less than this below the master", "dB")
+    candidates: int = setting(10, "candidate access points per master, master not counted")
+    cluster_by: str = setting("distance", "how candidates are chosen: " + ", ".join(CLUSTER_RULES))
+    model: str = setting("local", "local (cost independent of the network's size) or sage (the paper's)")
+    width: int = setting(96, "hidden width of the local model")
+    train_phones: int = setting(10_000, "phones to learn from")
+    validation_phones: int = setting(2_000, "phones to choose by")
+    test_phones: int = setting(8_000, "phones to judge by")
 
     def __post_init__(self) -> None:
         check_choices(self, _CHOICES)

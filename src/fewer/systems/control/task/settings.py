@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from fewer.core.errors import UserError
-from fewer.core.settings import check_choices, check_ranges
+from fewer.core.settings import check_choices, check_ranges, setting
 
 __all__ = ["PRESETS", "Settings"]
 
@@ -18,47 +18,43 @@ ATTACK_LOSSES = ("distance", "value")
 JUDGES = ("auto", "rollout", "fqe")
 
 
-def _option(default: Any, text: str, unit: str = "") -> Any:
-    return field(default=default, metadata={"help": text, "unit": unit})
-
-
 @dataclass(frozen=True)
 class Settings:
     """The logs, the algorithm that learns from them, and how its policy is judged."""
 
     RENAMED: ClassVar[dict[str, str]] = {"harm": "attack_loss"}
 
-    environment: str = _option("hopper", "halfcheetah, hopper, walker2d, any Gymnasium id, or none (logs alone)")
-    data: str = _option("", "file of logged steps; empty: the embedded expert's")
-    transitions: int = _option(100_000, "steps that the embedded expert takes")
-    data_seed: int = _option(0, "seed of the embedded expert's roll-outs")
-    algorithm: str = _option("bcq", "one of " + ", ".join(ALGORITHMS))
-    normalise: bool = _option(True, "observations less their mean, over their deviation + 0.001; false: raw")
-    action_bound: float = _option(0.0, "actions lie within plus and minus this; 0: the environment's bounds, else 1")
-    hidden: tuple[int, ...] = _option((400, 300), "hidden widths of actor, critic and value", "units")
-    autoencoder_hidden: tuple[int, ...] = _option((750, 750), "hidden widths of encoder and decoder", "units")
-    latent: int = _option(0, "latent variables; 0: twice the actions")
-    discount: float = _option(0.99, "gamma")
-    target_rate: float = _option(0.005, "tau, how fast target networks follow")
-    twin: str = _option("own", "second critic: own first weights, or copy of the first critic (they stay equal)")
-    perturbation: float = _option(
+    environment: str = setting("hopper", "halfcheetah, hopper, walker2d, any Gymnasium id, or none (logs alone)")
+    data: str = setting("", "file of logged steps; empty: the embedded expert's")
+    transitions: int = setting(100_000, "steps that the embedded expert takes")
+    data_seed: int = setting(0, "seed of the embedded expert's roll-outs")
+    algorithm: str = setting("bcq", "one of " + ", ".join(ALGORITHMS))
+    normalise: bool = setting(True, "observations less their mean, over their deviation + 0.001; false: raw")
+    action_bound: float = setting(0.0, "actions lie within plus and minus this; 0: the environment's bounds, else 1")
+    hidden: tuple[int, ...] = setting((400, 300), "hidden widths of actor, critic and value", "units")
+    autoencoder_hidden: tuple[int, ...] = setting((750, 750), "hidden widths of encoder and decoder", "units")
+    latent: int = setting(0, "latent variables; 0: twice the actions")
+    discount: float = setting(0.99, "gamma")
+    target_rate: float = setting(0.005, "tau, how fast target networks follow")
+    twin: str = setting("own", "second critic: own first weights, or copy of the first critic (they stay equal)")
+    perturbation: float = setting(
         0.05, "phi, largest change of a candidate action by bcq's actor", "half the action range"
     )
-    pessimism: float = _option(0.75, "lambda, weight of the smaller of two values in bcq's target")
-    divergence: float = _option(0.5, "weight of the divergence in the autoencoder's loss")
-    target_samples: int = _option(10, "candidate actions in bcq's target")
-    candidates: int = _option(10, "candidate actions when bcq acts; the reference takes 100")
-    sampled: bool = _option(False, "bc draws its latent variable (as the paper's code) instead of taking 0")
-    policy: str = _option("own", "who acts for bcq: own, decoder (bc at the same price), or both side by side")
-    behaviour_weight: float = _option(2.5, "td3bc's alpha: value against imitation")
-    expectile: float = _option(0.7, "iql's expectile of the value")
-    temperature: float = _option(3.0, "iql's beta: weight of advantages in its policy")
-    episodes: int = _option(20, "episodes that judge a policy")
-    episode_seed: int = _option(100, "seed of these episodes' starts, the same for every replica")
-    horizon: int = _option(0, "cut episodes after so many steps; 0: the environment's own limit", "steps")
-    judge: str = _option("auto", "rollout, fqe (from logs alone), or auto: rollout where there is an environment")
-    fqe_steps: int = _option(4000, "training steps of fitted Q evaluation")
-    attack_loss: str = _option("distance", "what an attack increases: distance of the action, or value it costs")
+    pessimism: float = setting(0.75, "lambda, weight of the smaller of two values in bcq's target")
+    divergence: float = setting(0.5, "weight of the divergence in the autoencoder's loss")
+    target_samples: int = setting(10, "candidate actions in bcq's target")
+    candidates: int = setting(10, "candidate actions when bcq acts; the reference takes 100")
+    sampled: bool = setting(False, "bc draws its latent variable (as the paper's code) instead of taking 0")
+    policy: str = setting("own", "who acts for bcq: own, decoder (bc at the same price), or both side by side")
+    behaviour_weight: float = setting(2.5, "td3bc's alpha: value against imitation")
+    expectile: float = setting(0.7, "iql's expectile of the value")
+    temperature: float = setting(3.0, "iql's beta: weight of advantages in its policy")
+    episodes: int = setting(20, "episodes that judge a policy")
+    episode_seed: int = setting(100, "seed of these episodes' starts, the same for every replica")
+    horizon: int = setting(0, "cut episodes after so many steps; 0: the environment's own limit", "steps")
+    judge: str = setting("auto", "rollout, fqe (from logs alone), or auto: rollout where there is an environment")
+    fqe_steps: int = setting(4000, "training steps of fitted Q evaluation")
+    attack_loss: str = setting("distance", "what an attack increases: distance of the action, or value it costs")
 
     def __post_init__(self) -> None:
         check_choices(self, _CHOICES)

@@ -6,7 +6,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from fewer.cli.words import DEVICES, offer
 from fewer.core.errors import UserError
+from fewer.core.settings import either, nearest
+from fewer.systems.nowcast.task.files.layout import CONTESTS, LAYOUTS
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -17,15 +20,23 @@ def add(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--pack", metavar="DIR", help="read a folder once into --cache, so that training need not")
     what.add_argument("--radar", metavar="PATH", help="an npz event, an ODIM file or a folder of them: what it holds")
     parser.add_argument("--cache", metavar="DIR", help="where packed frames go; the same as in --set cache=DIR")
-    parser.add_argument(
-        "--layout", default="", help="2022, 2023, 2024 or a .toml file with other names; else as DIR looks"
-    )
+    add_layout(parser)
     parser.add_argument("--frames", type=int, default=48, help="frames of each file that --check looks at; 0: all")
     parser.add_argument("--size", type=int, default=252, help="pixels of --generate, a multiple of 6")
     parser.add_argument("--seed", type=int, default=0, help="of --generate")
-    parser.add_argument("--contest", default="core", help="region-years of --generate: core, transfer or stage1")
+    contest = parser.add_argument("--contest", default="core", help=f"region-years of --generate: {either(CONTESTS)}")
+    offer(contest, CONTESTS)
     parser.add_argument("--windows", type=int, default=1, help="blocks of each split of --generate, 1 to 90")
-    parser.add_argument("--device", default="cpu", help="where --generate computes: cpu or cuda")
+    device = parser.add_argument("--device", default="cpu", help=f"where --generate computes: {either(DEVICES)}")
+    offer(device, DEVICES)
+
+
+def add_layout(parser: argparse.ArgumentParser) -> None:
+    """`--layout`, for `layout_of`."""
+    layout = parser.add_argument(
+        "--layout", default="", help=f"{', '.join(LAYOUTS)} or a .toml file with other names; else as DIR looks"
+    )
+    offer(layout, LAYOUTS, or_file=True)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -67,8 +78,6 @@ def _check(arguments: argparse.Namespace) -> None:
 
 def _generate(arguments: argparse.Namespace) -> None:
     from fewer.cli.show import show
-    from fewer.core.settings import nearest
-    from fewer.systems.nowcast.task.files.layout import CONTESTS
     from fewer.systems.nowcast.task.generated.archive import write_archive
 
     if arguments.contest not in CONTESTS:

@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fewer.cli.changed import add_changes
+from fewer.cli.words import DEVICES, offer
 from fewer.core.errors import UserError
+from fewer.core.settings import either, nearest
+from fewer.ensemble import HOW
+from fewer.systems.nowcast.commands.data import add_layout
+from fewer.systems.nowcast.task.files.layout import CONTESTS
+
+_SPLITS = ("test", "heldout", "validation")
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,18 +35,30 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE.zip", help="the submission")
     parser.add_argument("--netcdf", metavar="DIR", help="probabilities or rates, one CF-NetCDF file a region-year")
     parser.add_argument("--verify", metavar="FILE.zip", help="check a submission instead of writing one")
-    parser.add_argument("--contest", default="all", help="core, transfer, stage1, or all region-years that are there")
-    parser.add_argument("--rules", default="2022", help="2022: decisions; 2023: mm/h; 2023-nowcasting: of 4 hours")
-    parser.add_argument("--split", default="test", help="test or heldout (validation for a rehearsal)")
-    parser.add_argument("--how", default="majority", help="how several runs decide: best, majority, mean or weighted")
-    parser.add_argument("--threshold", type=float, default=0.5, help="probability from which it rains")
-    parser.add_argument("--dtype", default="float32", help="float32 or, for decisions, uint8")
-    parser.add_argument(
-        "--layout", default="", help="2022, 2023, 2024 or a .toml file with other names; else as DIR looks"
+    contest = parser.add_argument(
+        "--contest", default="all", help=f"{', '.join(CONTESTS)}, or all region-years that are there"
     )
+    offer(contest, [*CONTESTS, "all"])
+    rules = parser.add_argument(
+        "--rules", default="2022", help="2022: decisions; 2023: mm/h; 2023-nowcasting: of 4 hours"
+    )
+    offer(rules, _rule_names)
+    offer(parser.add_argument("--split", default="test", help="test or heldout (validation for a rehearsal)"), _SPLITS)
+    offer(parser.add_argument("--how", default="majority", help=f"how several runs decide: {either(HOW)}"), HOW)
+    parser.add_argument("--threshold", type=float, default=0.5, help="probability from which it rains")
+    offer(
+        parser.add_argument("--dtype", default="float32", help="float32 or, for decisions, uint8"), ("float32", "uint8")
+    )
+    add_layout(parser)
     parser.add_argument("--batch", type=int, default=4, help="forecasts computed at once")
     add_changes(parser)
-    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    offer(parser.add_argument("--device", default="cpu", help=either(DEVICES)), DEVICES)
+
+
+def _rule_names() -> list[str]:
+    from fewer.systems.nowcast.task.files.submission import RULES
+
+    return list(RULES)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -60,8 +79,8 @@ def run(arguments: argparse.Namespace) -> None:
         return
     if not arguments.run or not arguments.data or not (arguments.out or arguments.netcdf):
         raise UserError("too little to go on", "RUN --data DIR and --out FILE.zip or --netcdf DIR", "or --verify FILE")
-    if arguments.split not in ("validation", "test", "heldout"):
-        raise UserError(f"--split {arguments.split}", "test, heldout or validation")
+    if arguments.split not in _SPLITS:
+        raise UserError(f"--split {arguments.split}", either(_SPLITS))
     if not 0 < arguments.threshold < 1 or arguments.batch < 1:
         raise UserError(f"threshold {arguments.threshold}, batch {arguments.batch}", "between 0 and 1; 1 or more")
     runs = _runs(arguments)
@@ -72,7 +91,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _rules(arguments: argparse.Namespace) -> Rules:
-    from fewer.core.settings import nearest
     from fewer.systems.nowcast.task.files.submission import RULES
 
     if arguments.rules not in RULES:
@@ -81,8 +99,6 @@ def _rules(arguments: argparse.Namespace) -> Rules:
 
 
 def _places(contest: str) -> tuple[Place, ...]:
-    from fewer.core.settings import nearest
-    from fewer.systems.nowcast.task.files.layout import CONTESTS
 
     if contest not in CONTESTS:
         raise UserError(f"contest {contest!r}", "a contest or all", nearest(contest, [*CONTESTS, "all"]))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from fewer.core.errors import UserError
-from fewer.core.settings import check_choices, check_ranges
+from fewer.core.settings import check_choices, check_ranges, setting
 from fewer.systems.nowcast.task.losses import LOSSES
 
 __all__ = ["GENERATED_SIZE", "MODELS", "Settings"]
@@ -17,39 +17,35 @@ ADAPTATIONS = ("interleave", "channels", "upsample")
 GENERATED_SIZE = 84
 
 
-def _option(default: Any, text: str, unit: str = "") -> Any:
-    return field(default=default, metadata={"help": text, "unit": unit})
-
-
 @dataclass(frozen=True)
 class Settings:
     """Where the weather comes from, the model, and what it minimises."""
 
-    data: str = _option("", "folder in the competition's layout; empty: generated weather")
-    regions: tuple[str, ...] = _option((), "regions by name; none: all there are, or the competition's core")
-    years: tuple[int, ...] = _option((), "years of the folder; none: all there are")
-    cache: str = _option("", "folder for packed frames of the data, filled as they are first read")
-    literal: bool = _option(False, "missing pixels of the data are 0 K, as in the starter kit, not the band's mean")
-    size: int = _option(0, f"side of both grids; 0: the folder's, or {GENERATED_SIZE} where generated", "pixels")
-    train_windows: int = _option(160, "generated windows to learn from")
-    validation_windows: int = _option(32, "generated windows to choose by")
-    test_windows: int = _option(48, "generated windows to judge by")
-    weather_seed: int = _option(0, "seed of the generated weather")
-    weather_device: str = _option("cpu", "where weather is generated: cpu or cuda, which draw different weather")
-    rain_mm_per_hour: float = _option(0.2, "rain is at least this; 0: anything above 0", "mm/h")
-    model: str = _option("drift", "one of " + ", ".join(MODELS))
-    width: int = _option(0, "channels of the first level (vivit: square root of the token); 0: the model's own")
-    adaptation: str = _option("interleave", "how swin makes 32 of 4 images: " + ", ".join(ADAPTATIONS))
-    transposed: bool = _option(False, "improved: transposed convolutions instead of resize and convolution")
-    gates: bool = _option(True, "improved: attention gates on the skip connections")
-    deltas: bool = _option(False, "predict the change from one lead time to the next (temporal shift)")
-    missing: bool = _option(False, "tell the model which pixels were missing, as one more channel")
-    dropout: float | None = _option(None, "share dropped; none: the model's own (U-Nets 0.4, focus and drift 0.1)")
-    loss: str = _option("bce", "one of " + ", ".join(LOSSES))
-    positive_weight: float = _option(0.0, "weight of rain in the loss; 0: ln(1 / wet share of the training data)")
-    augment: bool = _option(False, "turn and mirror training samples")
-    checkpoint: bool = _option(False, "recompute activations in the backward pass: less memory, more time")
-    train_on_all: bool = _option(False, "learn from the validation windows too; metrics then say so")
+    data: str = setting("", "folder in the competition's layout; empty: generated weather")
+    regions: tuple[str, ...] = setting((), "regions by name; none: all there are, or the competition's core")
+    years: tuple[int, ...] = setting((), "years of the folder; none: all there are")
+    cache: str = setting("", "folder for packed frames of the data, filled as they are first read")
+    literal: bool = setting(False, "missing pixels of the data are 0 K, as in the starter kit, not the band's mean")
+    size: int = setting(0, f"side of both grids; 0: the folder's, or {GENERATED_SIZE} where generated", "pixels")
+    train_windows: int = setting(160, "generated windows to learn from")
+    validation_windows: int = setting(32, "generated windows to choose by")
+    test_windows: int = setting(48, "generated windows to judge by")
+    weather_seed: int = setting(0, "seed of the generated weather")
+    weather_device: str = setting("cpu", "where weather is generated: cpu or cuda, which draw different weather")
+    rain_mm_per_hour: float = setting(0.2, "rain is at least this; 0: anything above 0", "mm/h")
+    model: str = setting("drift", "one of " + ", ".join(MODELS))
+    width: int = setting(0, "channels of the first level (vivit: square root of the token); 0: the model's own")
+    adaptation: str = setting("interleave", "how swin makes 32 of 4 images: " + ", ".join(ADAPTATIONS))
+    transposed: bool = setting(False, "improved: transposed convolutions instead of resize and convolution")
+    gates: bool = setting(True, "improved: attention gates on the skip connections")
+    deltas: bool = setting(False, "predict the change from one lead time to the next (temporal shift)")
+    missing: bool = setting(False, "tell the model which pixels were missing, as one more channel")
+    dropout: float | None = setting(None, "share dropped; none: the model's own (U-Nets 0.4, focus and drift 0.1)")
+    loss: str = setting("bce", "one of " + ", ".join(LOSSES))
+    positive_weight: float = setting(0.0, "weight of rain in the loss; 0: ln(1 / wet share of the training data)")
+    augment: bool = setting(False, "turn and mirror training samples")
+    checkpoint: bool = setting(False, "recompute activations in the backward pass: less memory, more time")
+    train_on_all: bool = setting(False, "learn from the validation windows too; metrics then say so")
 
     def __post_init__(self) -> None:
         check_choices(self, {"model": tuple(MODELS), "adaptation": ADAPTATIONS, "loss": tuple(LOSSES)})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,7 @@ from fewer.core.data import TensorData, batches
 from fewer.core.engines.optimizer import Optimizer
 from fewer.core.errors import UserError
 from fewer.core.maths.entropy import cross_entropy
+from fewer.core.settings import setting
 from fewer.core.task import Nets, Noise, Objective, Task
 from fewer.systems.vision.task.data import Images, checked, chosen_classes, load, mixed, split_up, tensors
 from fewer.systems.vision.task.networks import NETWORKS, Contrast, Normalise, resized_, xavier_
@@ -26,32 +27,18 @@ _PER_BATCH = 500  # images that evaluate yields at once
 class Settings:
     """What is classified, and by which network."""
 
-    network: str = field(default="cnn2", metadata={"help": f"one of {', '.join(NETWORKS)}", "unit": "name"})
-    data: str = field(
-        default="digits",
-        metadata={
-            "help": "digits (embedded), an .npz, or a folder: idx files, CIFAR binaries, or one folder per class",
-            "unit": "name or path",
-        },
+    network: str = setting("cnn2", f"one of {', '.join(NETWORKS)}", "name")
+    data: str = setting(
+        "digits",
+        "digits (embedded), an .npz, or a folder: idx files, CIFAR binaries, or one folder per class",
+        "name or path",
     )
-    classes: str = field(default="", metadata={"help": "only these, such as 3,7; empty: all", "unit": "numbers"})
-    normalise: bool = field(
-        default=False,
-        metadata={"help": "subtract the training set's mean, divide by its deviation", "unit": "yes/no"},
-    )
-    contrast: float = field(
-        default=0.0,
-        metadata={"help": "steepness of a sigmoid around mid-grey that pixels pass first; 0: none", "unit": "1"},
-    )
-    hidden: int = field(
-        default=0, metadata={"help": "before the head, as left by shrinking; 0: the network's own", "unit": "features"}
-    )
-    initial: str = field(
-        default="torch", metadata={"help": "first weights: torch (uniform) or xavier (normal)", "unit": "name"}
-    )
-    validation: float = field(
-        default=0.1, metadata={"help": "held out of the training images, by class", "unit": "share"}
-    )
+    classes: str = setting("", "only these, such as 3,7; empty: all", "numbers")
+    normalise: bool = setting(False, "subtract the training set's mean, divide by its deviation", "yes/no")
+    contrast: float = setting(0.0, "steepness of a sigmoid around mid-grey that pixels pass first; 0: none", "1")
+    hidden: int = setting(0, "before the head, as left by shrinking; 0: the network's own", "features")
+    initial: str = setting("torch", "first weights: torch (uniform) or xavier (normal)", "name")
+    validation: float = setting(0.1, "held out of the training images, by class", "share")
 
     def __post_init__(self) -> None:
         if self.network not in NETWORKS:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from fewer.core.errors import UserError
 from fewer.systems.cellfree.task.spectral.radio import Complexes, Floats, Integers
 
-__all__ = ["Channels", "arrival_angles", "channels", "draw", "draw_with_truth", "local_scattering"]
+__all__ = ["Channels", "arrival_angles", "channels", "draw", "local_scattering"]
 
 _DRAWN_AT_ONCE = 4_000_000  # complex numbers a block of realisations may hold
 
@@ -115,7 +115,7 @@ def channels(
     return Channels(covariance, estimated, covariance - estimated, shaping, filtering, pilots, pilot_energy)
 
 
-def _white(generator: np.random.Generator, shape: tuple[int, ...]) -> Complexes:
+def white_noise(generator: np.random.Generator, shape: tuple[int, ...]) -> Complexes:
     """Complex normals of unit variance; realisations lead, so blocks of any size continue one stream."""
     return generator.standard_normal((*shape, 2)).view(np.complex128)[..., 0] * math.sqrt(0.5)
 
@@ -134,20 +134,5 @@ def draw(statistics: Channels, realisations: int, *, seed: int = 0, block: int =
     generator = np.random.default_rng(seed)
     for begin in range(0, realisations, size):
         here = min(size, realisations - begin)
-        white = _white(generator, (here, points, count, antennas)).transpose(1, 2, 3, 0)  # (L, T, N, R)
+        white = white_noise(generator, (here, points, count, antennas)).transpose(1, 2, 3, 0)  # (L, T, N, R)
         yield np.ascontiguousarray((statistics.shaping @ white[:, statistics.pilots]).transpose(3, 0, 1, 2))
-
-
-def draw_with_truth(statistics: Channels, realisations: int, *, seed: int = 0) -> tuple[Complexes, Complexes]:
-    """True channels and their estimates, (R, L, K, N) each: fading, pilots on the air, noise, then the estimator."""
-    points, phones, antennas, _ = statistics.covariance.shape
-    generator = np.random.default_rng(seed)
-    values, vectors = np.linalg.eigh(statistics.covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
-    fading = (root @ _white(generator, (realisations, points, phones, antennas))[..., None])[..., 0]
-    count = int(statistics.pilots.max()) + 1
-    received = _white(generator, (realisations, points, count, antennas))
-    for phone, pilot in enumerate(statistics.pilots):
-        received[:, :, pilot] += math.sqrt(statistics.pilot_energy) * fading[:, :, phone]
-    estimate = (statistics.filter @ received[:, :, statistics.pilots][..., None])[..., 0]
-    return fading, estimate

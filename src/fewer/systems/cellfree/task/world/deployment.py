@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -15,7 +15,7 @@ from fewer.systems.cellfree.task.settings import Settings
 from fewer.systems.cellfree.task.world.placement import PLACEMENT_RULES, checked_positions
 from fewer.systems.cellfree.task.world.shadowing import MapShadows, Shadows, SpectralShadows, fft_maps, row_maps
 
-__all__ = ["Deployment", "Radio", "SimulatedRadio", "SomeRadio"]
+__all__ = ["Deployment", "Radio", "SimulatedRadio"]
 
 _REACH = 64  # access points around a phone that can be its strongest or serve it, in networks larger than this
 _CHUNK = 4096  # phones computed at once
@@ -64,23 +64,6 @@ class SimulatedRadio:
 
 
 @dataclass(frozen=True)
-class SomeRadio:
-    """The same environment heard from some of its access points only."""
-
-    whole: Radio
-    kept: Integers
-
-    def gain_db(self, phones: Floats, links: Integers | None) -> Floats:
-        """See `Radio.gain_db`."""
-        wanted = np.broadcast_to(self.kept, (len(phones), len(self.kept))) if links is None else self.kept[links]
-        return self.whole.gain_db(phones, wanted)
-
-    def places(self, random: np.random.Generator, count: int, *, part: str) -> Floats:
-        """Where the whole environment's phones are."""
-        return self.whole.places(random, count, part=part)
-
-
-@dataclass(frozen=True)
 class Deployment:
     """Access points and their radio environment, fixed for good: what is learned here is true here only."""
 
@@ -117,10 +100,6 @@ class Deployment:
             shadows=_shadows(settings, len(positions)) if settings.shadowing_db else None,
         )
         return cls(positions, settings.height_m, settings.side_m, radio, wrap=settings.wrap, seed=seed)
-
-    def only(self, kept: Integers) -> Deployment:
-        """The deployment with some of its access points: before others were built, or after they failed."""
-        return replace(self, access_points=self.access_points[kept], radio=SomeRadio(self.radio, np.asarray(kept)))
 
     def __len__(self) -> int:
         return len(self.access_points)

@@ -16,7 +16,7 @@ from scipy.fft import fft2, next_fast_len
 from fewer.core.errors import UserError
 from fewer.systems.cellfree.task.arrays import Floats, Integers
 
-__all__ = ["MapShadows", "Shadows", "SpectralShadows", "correlation", "fft_maps", "map_covariance", "row_maps"]
+__all__ = ["MapShadows", "Shadows", "SpectralShadows", "correlation", "fft_maps", "row_maps"]
 
 # (dx, dy) of the pixels that a new pixel looks at, all of them made before it (Claussen 2005)
 _NEAR = ((-1, -1), (0, -1), (1, -1), (-1, 0))
@@ -143,13 +143,3 @@ class SpectralShadows:
         if links is None:
             return waves @ self.amplitudes.T  # type: ignore[no-any-return]
         return np.stack([np.einsum("pw,pw->p", waves, self.amplitudes[link]) for link in links.T], axis=1)
-
-
-def map_covariance(maps: Floats, lags: tuple[int, ...]) -> dict[int, tuple[float, float]]:
-    """The self-test: covariance at each lag along rows and along columns, averaged over maps and places."""
-    found = {}
-    for lag in lags:
-        across = maps[:, :, lag:] * maps[:, :, : maps.shape[2] - lag]
-        down = maps[:, lag:] * maps[:, : maps.shape[1] - lag]
-        found[lag] = float(across.mean(dtype=np.float64)), float(down.mean(dtype=np.float64))
-    return found

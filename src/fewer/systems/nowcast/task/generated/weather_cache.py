@@ -22,7 +22,7 @@ from fewer.core.errors import UserError
 from fewer.core.files.atomic import write_atomically
 from fewer.core.files.cache import cache_folder
 
-__all__ = ["cached_weather"]
+__all__ = ["cached_weather", "drawing_sources"]
 
 _LEAST, _MOST = 4 << 20, 512 << 20  # bytes of one file: less is drawn within a second, more would fill a disk
 _ALL = 2 << 30  # bytes of all files; those read longest ago go first
@@ -47,11 +47,18 @@ def cached_weather(words: str, size: int, draw: Callable[[], Mapping[str, Tensor
 
 @functools.cache
 def _drawn_by() -> str:
-    """What the bits of a window depend on beside its settings: this package's code, torch's, and the CPU's kernels."""
+    """What the bits of a window depend on beside its settings: what draws it, torch, and the CPU's kernels."""
+    sources = (*drawing_sources(Path(__file__).parents[1]), Path(seed.__file__))
     digest = hashlib.sha256(f"{torch.__version__} {torch.backends.cpu.get_cpu_capability()}".encode())
-    for source in (*sorted(Path(__file__).parent.glob("*.py")), Path(seed.__file__)):
+    for source in sources:
         digest.update(source.read_bytes())
     return digest.hexdigest()[:12]
+
+
+def drawing_sources(task: Path) -> list[Path]:
+    """Of the task's folder, the files that draw weather; no reader, no network and no score among them."""
+    beside = [task / name for name in ("bands.py", "windows.py", "generated/windows.py")]
+    return [*sorted((task / "weather").glob("*.py")), *beside]
 
 
 def _read(path: Path) -> Mapping[str, Tensor] | None:

@@ -1,0 +1,1 @@
+"""Hostile clients, and what they cost."""
