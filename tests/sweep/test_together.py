@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 
-from fewer.run.job import load
+from fewer.run.load import load
 from fewer.sweep.grid import Grid, grid_of
 from fewer.sweep.run import Sweep, Where
 from tests import toys

@@ -20,7 +20,8 @@ from fewer.report.attacks import shortened
 from fewer.report.description import metric_of
 from fewer.report.page import Page, table, words
 from fewer.report.runs import page_of
-from fewer.run.job import Job, Trained, load
+from fewer.run.job import Job
+from fewer.run.load import Trained, load
 from fewer.run.packing import pack_run
 
 __all__ = ["demo", "jobs"]

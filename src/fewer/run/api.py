@@ -16,7 +16,7 @@ from fewer.packs.pack import Allowance, Pack
 if TYPE_CHECKING:
     from fewer.attack.audit import Report
     from fewer.core.task import Task
-    from fewer.run.job import Trained
+    from fewer.run.load import Trained
 
 __all__ = ["audit", "load", "open_pack", "pack", "train"]
 
@@ -59,9 +59,9 @@ def train(
 
 def load(path: str | os.PathLike[str]) -> Trained:
     """A finished run from its folder, ready to predict; nothing is unpickled."""
-    from fewer.run import job
+    from fewer.run.load import load as read
 
-    return job.load(Path(path))
+    return read(Path(path))
 
 
 def audit(run: Trained | str | os.PathLike[str], attacks: str = "suite:0.3", *, limit: int | None = None) -> Report:

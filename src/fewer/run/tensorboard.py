@@ -79,7 +79,7 @@ class Recorder:
 
 
 def _places(path: Path, seeds: Sequence[int]) -> list[Path]:
-    return [path] if len(seeds) == 1 else [path / f"seed-{seed}" for seed in seeds]
+    return [path] if len(seeds) == 1 else [Folder(path).seed(seed).path for seed in seeds]
 
 
 def _rates(engine: Engine, replica: int) -> dict[str, float]:

@@ -17,7 +17,7 @@ from fewer.core.engines.evaluate import evaluate_cohort
 from fewer.core.engines.loop import Loop, diverged_, fit, not_finite, save_results
 from fewer.core.errors import UserError
 from fewer.core.files import checkpoint
-from fewer.core.files.run_folder import Folder
+from fewer.core.files.run_folder import CONFIG, METRICS, Folder
 from fewer.core.task import Task
 from fewer.pruning.pruning import prune_
 from fewer.pruning.schedules.gradual import events_for
@@ -137,10 +137,9 @@ def _write(engine: Rates, jobs: Mapping[str, Job], dead: Mapping[int, Failure], 
         if replica in dead or part.finished:
             continue
         part.prepare()
-        part.write_json("config.json", {**job.config(), "cohort": list(jobs), "versions": made})
+        part.write_json(CONFIG, {**job.config(), "cohort": list(jobs), "versions": made})
         own = [{key: value[replica] if isinstance(value, list) else value for key, value in line.items()}
                for line in lines]  # fmt: skip
-        with open(part.path / "metrics.jsonl", "w") as file:
-            file.writelines(json.dumps(line) + "\n" for line in own)
+        part.write_lines(own)
         save_results(engine, replica, part)
-        part.write_json("metrics.json", metrics[replica])  # last: its presence means finished
+        part.write_json(METRICS, metrics[replica])  # last: its presence means finished

@@ -17,7 +17,8 @@ from fewer.core.registry import task_class
 from fewer.core.settings import from_text, nearest
 from fewer.pruning.pruning import Pruning
 from fewer.pruning.recipe import parse_prune
-from fewer.run.job import Job, job_from
+from fewer.run.job import Job
+from fewer.run.load import job_from
 
 __all__ = ["KEYS", "Point", "checked_key", "point_of"]
 

@@ -17,7 +17,8 @@ from fewer.core.engines.base import Engine, Training
 from fewer.core.engines.loop import Loop, diverged_
 from fewer.core.errors import UserError
 from fewer.core.files.run_folder import Folder
-from fewer.run.job import Job, load
+from fewer.run.job import Job
+from fewer.run.load import load
 from tests.toys import Fit, Patches
 
 
@@ -34,7 +35,7 @@ OFTEN = Loop(log_every=1, save_seconds=0.0)
 
 
 def job(*seeds: int, **training: Any) -> Job:
-    return Job("core.test_diverged:Bursts", training=Training(**{"steps": 10, "batch": 8, **training}), seeds=seeds)
+    return Job("tests.core.engines.test_diverged:Bursts", training=Training(**{"steps": 10, "batch": 8, **training}), seeds=seeds)
 
 
 def test_a_training_that_diverges_is_refused_and_its_last_good_state_stays(tmp_path: Path) -> None:
@@ -54,7 +55,7 @@ def test_a_training_that_diverges_after_its_last_line_is_refused_too(tmp_path: P
 
 
 def test_a_replica_that_diverges_stays_alone_and_the_others_are_finished(tmp_path: Path) -> None:
-    together = Job("core.test_diverged:Bursts", training=Training(steps=10, batch=8), seeds=(WELL, SICK))
+    together = Job("tests.core.engines.test_diverged:Bursts", training=Training(steps=10, batch=8), seeds=(WELL, SICK))
     with pytest.raises(UserError, match=rf"not finite after 10 steps \(seed {SICK}; the others are finished in"):
         together.run(tmp_path / "both")
     assert not (tmp_path / "both" / "metrics.json").exists() and not (tmp_path / "both" / f"seed-{SICK}").exists()

@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> None:
     from fewer.core.files.run_folder import Folder
     from fewer.pruning.reach import count
     from fewer.run.diagnostics import signs
-    from fewer.run.job import load
+    from fewer.run.load import load
     from fewer.run.tensorboard import watching
 
     if arguments.threads is not None:

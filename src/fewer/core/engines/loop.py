@@ -18,7 +18,7 @@ from fewer.core.engines.base import Engine
 from fewer.core.errors import UserError
 from fewer.core.files import checkpoint
 from fewer.core.files.best_checkpoint import BestCheckpoint
-from fewer.core.files.run_folder import Folder
+from fewer.core.files.run_folder import MASK, WEIGHTS, Folder
 
 __all__ = ["Event", "Loop", "Watch", "diverged_", "fit", "not_finite", "save_results"]
 
@@ -135,11 +135,5 @@ def diverged_(engine: Engine) -> list[int]:
 
 def save_results(engine: Engine, replica: int, folder: Folder) -> None:
     """Weights and mask of one replica, as anybody may read them."""
-    weights = engine.state.weights_of(replica)
-    folder.write_tensors(
-        "weights.safetensors", {f"{net}/{key}": t for net, by_name in weights.items() for key, t in by_name.items()}
-    )
-    mask = engine.state.mask_of(replica)
-    folder.write_tensors(
-        "mask.safetensors", {f"{net}/{key}": t for net, by_name in mask.items() for key, t in by_name.items()}
-    )
+    folder.write_networks(WEIGHTS, engine.state.weights_of(replica))
+    folder.write_networks(MASK, engine.state.mask_of(replica))
