@@ -63,7 +63,7 @@ def test_training_is_refused_where_most_weights_cannot_be_pruned(
     kind: type, method: str, when: str, tmp_path: Path
 ) -> None:
     pruning = Pruning(method, 0.5, when=when, samples=10)
-    job = Job(f"prune.test_reach:{kind.__name__}", training=Training(4, 10), prune=pruning)
+    job = Job(f"tests.pruning.test_reach:{kind.__name__}", training=Training(4, 10), prune=pruning)
     with pytest.raises(UserError, match=r"cannot touch, net\.rnn\.weight_hh_l0, net\.rnn\.weight_ih_l0 .*partial=true"):
         job.run(tmp_path / "run")
     assert not (tmp_path / "run").exists()
@@ -76,7 +76,7 @@ def test_what_remains_is_told_of_all_weights_with_the_prunable_ones_beside(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = str(tmp_path / "run")
-    words = ["train", "prune.test_reach:Gru", "--prune", "magnitude,partial=true,samples=10", "--sparsity", "0.5"]
+    words = ["train", "tests.pruning.test_reach:Gru", "--prune", "magnitude,partial=true,samples=10", "--sparsity", "0.5"]
     assert main([*words, "--steps", "4", "--batch", "10", "--out", out, "--json"]) == 0
     trained = json.loads(capsys.readouterr().out)
     assert main(["evaluate", out, "--json"]) == 0
@@ -92,16 +92,16 @@ def test_what_remains_is_told_of_all_weights_with_the_prunable_ones_beside(
 def test_the_command_line_refuses_in_one_line_and_a_grid_can_insist(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["train", "prune.test_reach:Gru", "--prune", "snip", "--sparsity", "0.9", "--out", str(tmp_path / "run")]
+    words = ["train", "tests.pruning.test_reach:Gru", "--prune", "snip", "--sparsity", "0.9", "--out", str(tmp_path / "run")]
     assert main(words) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and all(name in said for name in MATRICES) and "--prune snip,partial=true" in said
-    (point,) = grid_of({"base": {"task": "prune.test_reach:Gru", "prune": "snip,partial=true"}}).points
+    (point,) = grid_of({"base": {"task": "tests.pruning.test_reach:Gru", "prune": "snip,partial=true"}}).points
     assert point.job.prune is not None and point.job.prune.partial
 
 
 def test_checking_says_which_part_pruning_reaches(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["check", "prune.test_reach:Gru"])
+    main(["check", "tests.pruning.test_reach:Gru"])
     line = next(line for line in capsys.readouterr().out.splitlines() if "criterion" in line)
     assert "8 of 273 weights (2.93 %)" in line and all(name in line for name in MATRICES) and "refuses" in line
 
