@@ -76,7 +76,14 @@ def test_what_remains_is_told_of_all_weights_with_the_prunable_ones_beside(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = str(tmp_path / "run")
-    words = ["train", "tests.pruning.test_reach:Gru", "--prune", "magnitude,partial=true,samples=10", "--sparsity", "0.5"]
+    words = [
+        "train",
+        "tests.pruning.test_reach:Gru",
+        "--prune",
+        "magnitude,partial=true,samples=10",
+        "--sparsity",
+        "0.5",
+    ]
     assert main([*words, "--steps", "4", "--batch", "10", "--out", out, "--json"]) == 0
     trained = json.loads(capsys.readouterr().out)
     assert main(["evaluate", out, "--json"]) == 0
@@ -92,7 +99,16 @@ def test_what_remains_is_told_of_all_weights_with_the_prunable_ones_beside(
 def test_the_command_line_refuses_in_one_line_and_a_grid_can_insist(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["train", "tests.pruning.test_reach:Gru", "--prune", "snip", "--sparsity", "0.9", "--out", str(tmp_path / "run")]
+    words = [
+        "train",
+        "tests.pruning.test_reach:Gru",
+        "--prune",
+        "snip",
+        "--sparsity",
+        "0.9",
+        "--out",
+        str(tmp_path / "run"),
+    ]
     assert main(words) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and all(name in said for name in MATRICES) and "--prune snip,partial=true" in said

@@ -75,8 +75,10 @@ class Job:
 
     def config(self) -> dict[str, Any]:
         """As JSON holds it, with what the bits depend on beside the settings."""
-        prune = None if self.prune is None else self.prune.described()
-        return {**dataclasses.asdict(self), "prune": prune, "threads": torch.get_num_threads()}
+        return {
+            **dataclasses.asdict(self), "settings": list(self.settings), "seeds": list(self.seeds),
+            "prune": None if self.prune is None else self.prune.described(), "threads": torch.get_num_threads(),
+        }  # fmt: skip
 
     def made_with(self) -> dict[str, Any]:
         """Versions, and what is now in the files that the settings name."""

@@ -55,7 +55,8 @@ class Rates(Cohort):
 def shared(job: Job) -> str | None:
     """What points must have in common to be one cohort; None: always alone."""
     prune = job.prune
-    if job.engine not in ("auto", "cohort") or job.start_from or job.training.precision == "bfloat16":
+    training = job.training
+    if job.engine not in ("auto", "cohort") or job.start_from or training.precision == "bfloat16" or training.compile:
         return None
     if prune is not None and prune.when == "rounds":
         return None
@@ -131,6 +132,8 @@ def _begin_(engine: Rates, jobs: Sequence[Job], folder: Folder) -> dict[int, Fai
 
 def _write(engine: Rates, jobs: Mapping[str, Job], dead: Mapping[int, Failure], folder: Folder, points: Path) -> None:
     metrics = evaluate_cohort(engine.task, engine.state)
+    for found, step in zip(metrics, engine.chosen):
+        found["chosen_step"] = step
     lines, made = folder.lines(), folder.versions()
     for replica, (name, job) in enumerate(jobs.items()):
         part = Folder(points / name)

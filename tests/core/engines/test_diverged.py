@@ -35,7 +35,11 @@ OFTEN = Loop(log_every=1, save_seconds=0.0)
 
 
 def job(*seeds: int, **training: Any) -> Job:
-    return Job("tests.core.engines.test_diverged:Bursts", training=Training(**{"steps": 10, "batch": 8, **training}), seeds=seeds)
+    return Job(
+        "tests.core.engines.test_diverged:Bursts",
+        training=Training(**{"steps": 10, "batch": 8, **training}),
+        seeds=seeds,
+    )
 
 
 def test_a_training_that_diverges_is_refused_and_its_last_good_state_stays(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from fewer.core.errors import UserError
 from fewer.core.seed import shuffled
 from fewer.core.task import Objective, Task
 
-__all__ = ["Engine", "Training", "move_"]
+__all__ = ["Engine", "Training", "check_device", "move_"]
 
 Parts = tuple[Tensor, Tensor, Tensor | None, optimizer.State]  # weights, gradient, mask, moments
 
@@ -56,14 +56,19 @@ class Training:
             )  # fmt: skip
         if self.precision not in _PRECISIONS:
             raise UserError(f"precision {self.precision!r}", f"one of {', '.join(_PRECISIONS)}")
-        if self.device not in ("cpu", "cuda") and not self.device.startswith("cuda:"):
-            raise UserError(f"device {self.device!r}", "cpu, cuda or cuda:N")
+        check_device(self.device)
         if self.device.startswith("cuda") and not torch.cuda.is_available():
             raise UserError(f"device {self.device}", "a CUDA GPU that torch can see", "use --device cpu")
 
     @property
     def dtype(self) -> torch.dtype:
         return _PRECISIONS[self.precision]
+
+
+def check_device(name: str) -> None:
+    """Refuse what is no device's name, whether or not the device is here."""
+    if name not in ("cpu", "cuda") and not name.startswith("cuda:"):
+        raise UserError(f"device {name!r}", "cpu, cuda or cuda:N")
 
 
 class Engine(ABC):
