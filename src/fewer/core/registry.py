@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from fewer.core.errors import UserError
+from fewer.core.errors import MissingExtra, UserError
 from fewer.core.settings import from_text, nearest
 from fewer.core.system import Description, System, imported
 
@@ -90,7 +90,8 @@ def _imported(module_name: str, place: str, name: str) -> ModuleType:
         cure = "is it on the path? Commands run in the folder where the module lies"
         if name in systems():
             cure = f"pip install '{systems()[name].install}'"
-        elif error.name is not None and not f"{module_name}.".startswith(f"{error.name}."):
+            raise MissingExtra(f"{place} ({error})", "an importable module", cure) from None
+        if error.name is not None and not f"{module_name}.".startswith(f"{error.name}."):
             cure = f"{module_name} needs {error.name}: install it"
         raise UserError(f"{place} ({error})", "an importable module", cure) from None
     except (Exception, SystemExit) as error:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fewer import zoo
-from fewer.core.errors import UserError
+from fewer.core.errors import MissingExtra
 from fewer.packs.compiled import missing
 from fewer.packs.file.tensors import Array
 from fewer.packs.pack import Allowance, Pack, load
@@ -93,7 +93,9 @@ def _packed(run: Path) -> tuple[Pack, int]:
         from fewer.run import load as runs
         from fewer.run.packing import pack_run
     except ModuleNotFoundError as error:
-        raise UserError(f"a run, without {error.name}", "what training needs", "pip install 'fewer[train]'") from None
+        raise MissingExtra(
+            f"a run, without {error.name}", "what training needs", "pip install 'fewer[train]'"
+        ) from None
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "run.pack"
         size = pack_run(runs.load(run), file)

@@ -15,7 +15,7 @@ from fewer.core.engines.base import Training
 from fewer.core.engines.cohort import Cohort
 from fewer.core.engines.evaluate import evaluate_cohort
 from fewer.core.engines.loop import Loop, diverged_, fit, not_finite, save_results
-from fewer.core.errors import UserError
+from fewer.core.errors import Diverged, UserError
 from fewer.core.files import checkpoint
 from fewer.core.files.run_folder import CONFIG, METRICS, Folder
 from fewer.core.task import Task
@@ -81,10 +81,10 @@ def run_together(jobs: Mapping[str, Job], folder: Folder, points: Path, loop: Lo
             events = events_for(prunings, engine.training.steps)
             try:
                 fit(engine, folder, events=events, loop=loop)
+            except Diverged as error:
+                return dict.fromkeys(jobs, failure_of(error)) | _by_name(jobs, dead)
             except UserError as error:
-                if (failure := failure_of(error)).kind != "diverged":
-                    raise NotBatchable(failure.why) from None  # one replica's pruning was refused on the way
-                return dict.fromkeys(jobs, failure) | _by_name(jobs, dead)
+                raise NotBatchable(failure_of(error).why) from None  # one replica's pruning was refused on the way
             # all that follows can be done again from here
             checkpoint.save(engine, folder)
             for replica in diverged_(engine):

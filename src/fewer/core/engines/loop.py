@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from torch import nn
 
 from fewer.core.engines.base import Engine
-from fewer.core.errors import UserError
+from fewer.core.errors import Diverged, UserError
 from fewer.core.files import checkpoint
 from fewer.core.files.best_checkpoint import BestCheckpoint
 from fewer.core.files.run_folder import MASK, WEIGHTS, Folder
@@ -116,9 +116,9 @@ def _refuse_diverged(engine: Engine) -> None:
         raise not_finite(engine.count)
 
 
-def not_finite(steps: int, whose: str = "") -> UserError:
+def not_finite(steps: int, whose: str = "") -> Diverged:
     """What a training that diverged says of itself."""
-    return UserError(
+    return Diverged(
         f"weights that are not finite after {steps} steps{whose}", "a training that converges",
         "lower the learning rate, or check the data for extreme values",
     )  # fmt: skip

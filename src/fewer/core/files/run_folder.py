@@ -26,7 +26,7 @@ from typing import Any
 from safetensors import SafetensorError
 from torch import Tensor
 
-from fewer.core.errors import UserError
+from fewer.core.errors import Busy, UserError
 from fewer.core.files.atomic import clear_parts, finite, refusal, write_atomically
 from fewer.core.files.sealed import opened, sealed
 from fewer.core.renamed import modern
@@ -92,7 +92,7 @@ class Folder:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise UserError(
+                raise Busy(
                     f"{self.path} is being trained by another process", "a folder of its own", "wait for it to end"
                 ) from None
             self.prepare()

@@ -18,7 +18,7 @@ from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fewer.core.errors import UserError
+from fewer.core.errors import MissingExtra, UserError
 from fewer.core.files.atomic import write_atomically
 from fewer.core.files.run_folder import METRICS
 from fewer.sweep.failure import Failure
@@ -121,7 +121,7 @@ def _connected(address: str | None) -> Any:
     try:
         import ray
     except ModuleNotFoundError:
-        raise UserError("--on ray without Ray", "the sweep extra", "pip install 'fewer[sweep]'") from None
+        raise MissingExtra("--on ray without Ray", "the sweep extra", "pip install 'fewer[sweep]'") from None
     try:
         ray.init(address=address, include_dashboard=False if address is None else None, log_to_driver=False,
                  logging_level=logging.ERROR)  # fmt: skip

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from fewer.core.errors import UserError
+from fewer.core.errors import NoFiles, UserError
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -94,9 +94,7 @@ def _pack(arguments: argparse.Namespace) -> None:
     for split in SPLITS:
         try:
             pieces = open_archive(arguments.pack, split, reading).pieces
-        except UserError as error:
-            if f"without {split} files" not in str(error):
-                raise
+        except NoFiles:
             continue
         readers += [piece.reader for piece in pieces if isinstance(piece.reader, Cached)]
     if not readers:
