@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fewer.core.engines.base import Training
-from fewer.core.errors import MissingExtra
+from fewer.core.errors import MissingExtra, UserError
 from fewer.core.registry import systems
 from fewer.report import demo
 from fewer.report.page import Page
@@ -71,5 +71,5 @@ def test_a_system_whose_extra_is_missing_is_left_out_and_named(tmp_path: Path, m
 def test_any_other_wrong_input_is_not_swallowed(tmp_path: Path) -> None:
     (tmp_path / "digits").mkdir()
     (tmp_path / "digits" / "letter.txt").write_text("mine")
-    with pytest.raises(MissingExtra, match=r"letter\.txt"):
+    with pytest.raises(UserError, match=r"letter\.txt"):
         demo.demo(tmp_path, silent, short())

@@ -72,9 +72,7 @@ def fit(
         if engine.count == log_at or engine.count == total:
             _speak(engine, folder, loop)
         if choice is not None and engine.count in (look_at, total):
-            line = choice.look(engine)
-            if loop.watch is not None:
-                loop.watch(engine, folder, line)
+            _tell(engine, folder, loop, choice.look(engine))
         if folder is not None and time.monotonic() - saved > loop.save_seconds and engine.count % loop.log_every == 0:
             checkpoint.save(engine, folder)
             saved = time.monotonic()
@@ -103,11 +101,16 @@ def _speak(engine: Engine, folder: Folder | None, loop: Loop) -> None:
         line["loss/" + "+".join(objective.trains)] = values if len(values) > 1 else values[0]
     if folder is not None:
         folder.log(line)
+    _tell(engine, folder, loop, line)
+    _refuse_diverged(engine)
+
+
+def _tell(engine: Engine, folder: Folder | None, loop: Loop, line: dict[str, Any]) -> None:
+    """A line of the log, losses or validation, to whoever follows the training."""
     if loop.on_log is not None:
         loop.on_log(line)
     if loop.watch is not None:
         loop.watch(engine, folder, line)
-    _refuse_diverged(engine)
 
 
 def _refuse_diverged(engine: Engine) -> None:
