@@ -28,9 +28,10 @@ from fewer.core.files.run_folder import CONFIG, MASK, METRICS, WEIGHTS, Folder
 from fewer.core.machine.versions import versions
 from fewer.core.registry import make
 from fewer.core.task import Task
-from fewer.pruning.pruning import Pruning, prune_
+from fewer.pruning.pruning import Pruning
 from fewer.pruning.reach import refuse_partial
 from fewer.pruning.schedules.gradual import events_for
+from fewer.run.beginning import restore_or_prune_
 from fewer.run.lottery import run_rounds
 from fewer.sparse.engine import sparse_engine, worthwhile
 
@@ -160,12 +161,6 @@ class Job:
                 "leave --optimizer out",
             )
 
-    def prepare_(self, engine: Engine) -> None:
-        """Prune before the first step where that is when pruning happens."""
-        if self.prune is not None and self.prune.when != "gradual":
-            for replica in range(len(self.seeds)):
-                prune_(engine, self.prune, replica)
-
     def events(self) -> list[Event]:
         """What happens during training."""
         return list(events_for([self.prune] * len(self.seeds), self.training.steps)) if self.prune else []
@@ -187,8 +182,7 @@ class Job:
         return part if len(self.seeds) > 1 and part.path.exists() else whole
 
     def _train(self, engine: Engine, folder: Folder, loop: Loop | None) -> Engine:
-        if not checkpoint.restore_(engine, folder):
-            self.prepare_(engine)
+        restore_or_prune_(engine, folder, [self.prune] * len(self.seeds))
         # decided by the mask that training starts with; a gradual one is another when a killed run goes on
         steady = self.prune is None or self.prune.when != "gradual"
         if self.engine == "sparse" or (self.engine == "auto" and steady and worthwhile(engine)):

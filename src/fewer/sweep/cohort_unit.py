@@ -19,8 +19,8 @@ from fewer.core.errors import Diverged, UserError
 from fewer.core.files import checkpoint
 from fewer.core.files.run_folder import CONFIG, METRICS, Folder
 from fewer.core.task import Task
-from fewer.pruning.pruning import prune_
 from fewer.pruning.schedules.gradual import events_for
+from fewer.run.beginning import restore_or_prune_
 from fewer.run.job import Job
 from fewer.sweep.failure import Failure, failure_of
 
@@ -117,15 +117,13 @@ def _engine(jobs: Sequence[Job]) -> Rates:
 def _begin_(engine: Rates, jobs: Sequence[Job], folder: Folder) -> dict[int, Failure]:
     """Restore or prune. A replica that cannot be pruned goes on unpruned and is not counted."""
     dead: dict[int, Failure] = {}
-    if checkpoint.restore_(engine, folder):
+
+    def refused(replica: int, error: UserError) -> None:
+        dead[replica] = failure_of(error)
+
+    if restore_or_prune_(engine, folder, [job.prune for job in jobs], refused=refused):
         found = folder.read_json("refused.json") if (folder.path / "refused.json").exists() else {}
         return {int(replica): Failure(**failure) for replica, failure in found.items()}
-    for replica, job in enumerate(jobs):
-        if job.prune is not None and job.prune.when != "gradual":
-            try:
-                prune_(engine, job.prune, replica)
-            except UserError as error:
-                dead[replica] = failure_of(error)
     folder.write_json("refused.json", {str(replica): dataclasses.asdict(found) for replica, found in dead.items()})
     return dead
 
