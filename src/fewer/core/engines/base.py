@@ -102,6 +102,14 @@ class Engine(ABC):
         self.counted = [0] * len(self.objectives)  # turns whose losses `mean_losses` has already given
         self.chosen: tuple[int, ...] = ()  # where validation chose: the step whose weights each replica ended with
 
+    def adopt_(self, other: Engine) -> None:
+        """Take over another engine's training where it stands, instead of starting one."""
+        self.task, self.training, self.device = other.task, other.training, other.device
+        self.objectives, self.copies, self.settings = other.objectives, other.copies, other.settings
+        self.data, self.state, self.seeds = other.data, other.state, other.seeds
+        self.losses, self.count, self.ahead = other.losses, other.count, other.ahead
+        self.counted, self.chosen = other.counted, other.chosen
+
     @abstractmethod
     def gradients(self, objective: Objective[Any], batch: Any) -> tuple[Tensor, dict[str, Tensor]]:
         """Losses (replicas,), and for each network it trains the gradient (replicas, weights)."""

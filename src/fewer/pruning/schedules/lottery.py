@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fewer.core.abilities import kind_of
 from fewer.core.engines.base import Engine, Training
 from fewer.core.engines.cohort import Cohort
 from fewer.core.engines.evaluate import evaluate_cohort
@@ -118,7 +119,7 @@ def _config(task: Task[Any], training: Training, settings: Lottery, seeds: Seque
     described = {key: value for key, value in dataclasses.asdict(training).items() if key != "device"}
     about = repr(getattr(task, "settings", ""))
     return {
-        "task": type(task).__name__, "settings": about, "training": described,
+        "task": kind_of(task), "settings": about, "training": described,
         "lottery": dataclasses.asdict(settings), "seeds": list(seeds),
     }  # fmt: skip
 
