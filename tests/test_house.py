@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -56,3 +57,19 @@ def test_what_a_system_names_is_there(name: str) -> None:
     places += system.pieces.values()
     for place in filter(None, places):
         assert imported(place) is not None, place
+
+
+def test_no_object_is_patched_from_outside() -> None:
+    wrong = []
+    for path in sorted(ROOT.rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        own = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "__post_init__"]
+        fine = {id(node) for function in own for node in ast.walk(function)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and id(node) not in fine:
+                called = ast.unparse(node.func)
+                if called == "object.__setattr__" or re.match(r"vars\(.*\)\.(update|__setitem__)", called):
+                    wrong.append(f"{path.relative_to(ROOT)}: {ast.unparse(node)[:80]}")
+    # its answer has to be seen by the task's own methods, which only a class of its own would give
+    limited = [line for line in wrong if line.startswith("core/limited.py")]
+    assert len(limited) == 2 and wrong == limited

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from fewer.run.api import pack as pack
     from fewer.run.api import train as train
     from fewer.run.job import Job as Job
-    from fewer.run.job import Trained as Trained
+    from fewer.run.load import Trained as Trained
     from fewer.serve.service import Service as Service
     from fewer.systems import cellfree
 
@@ -87,7 +87,8 @@ __getattr__, __dir__ = lazily(
         "fewer.report.chart": ("curves",),
         "fewer.report.page": ("figure",),
         "fewer.run.api": ("audit", "load", "open_pack", "pack", "train"),
-        "fewer.run.job": ("Job", "Trained"),
+        "fewer.run.job": ("Job",),
+        "fewer.run.load": ("Trained",),
         "fewer.serve.service": ("Service",),
         "fewer.systems": ("cellfree",),
     },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -15,12 +16,12 @@ from fewer.attack.attacks.pgd import pgd
 from fewer.attack.hardening import KINDS
 from fewer.attack.hardening.harden import harden, ramped
 from fewer.attack.hardening.recipe import Hardening, parse_harden
-from fewer.core.abilities import Attackable, Classifier
+from fewer.core.abilities import Attackable, Classifier, Featured, Voting, kind_of
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.engines.state import fresh_modules
 from fewer.core.errors import UserError
 from fewer.core.seed import Stream
-from fewer.core.task import Objective
+from fewer.core.task import Objective, Task
 from fewer.pruning.pruning import Pruning, mask_for
 from fewer.systems.vision.task.task import Vision
 
@@ -152,13 +153,19 @@ def test_every_kind_gives_stacked_replicas_the_gradients_of_single_ones(
         assert (stacked - torch.stack([row[index] for row in alone])).abs().max() < 1e-9
 
 
-def test_a_hardened_task_keeps_its_class_and_its_abilities_and_leaves_the_original_alone(mlp: Vision) -> None:
-    def loss_of(task: Vision) -> object:
+def test_a_hardened_task_keeps_all_abilities_and_leaves_the_original_alone(mlp: Vision) -> None:
+    def loss_of(task: Task[Any]) -> object:
         return vars(task.objectives()[0].loss)["__wrapped__"]  # an objective lets random layers draw from its noise
 
     before = loss_of(mlp)
     hardened = harden(mlp, "fgsm:0.3,ramp=0")
-    assert isinstance(hardened, Vision) and isinstance(hardened, Attackable) and isinstance(hardened, Classifier)
+    for wanted in (Attackable, Classifier, Featured, Voting):
+        assert isinstance(hardened, wanted) == isinstance(mlp, wanted)
+        for name in (name for name in dir(wanted) if not name.startswith("_")):  # newer Pythons look no further
+            assert inspect.getattr_static(hardened, name, None) is not None or not isinstance(mlp, wanted)
+    assert isinstance(hardened, Attackable) and isinstance(hardened, Classifier)
+    assert not isinstance(harden(Regression(), "fgsm:0.1,ramp=0"), Classifier)
+    assert hardened.settings is mlp.settings and kind_of(harden(hardened, "fgsm:0.1,ramp=0")) == "Vision"
     assert loss_of(mlp) == before != loss_of(hardened)
     assert hardened.objectives()[0].trains == ("net",) and hardened.data("test") is mlp.data("test")
 

@@ -281,3 +281,17 @@ def test_a_file_is_meant_before_a_name(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     (tmp_path / "digits-3197").write_bytes(zoo.path("control-hopper-99").read_bytes())
     assert open_pack("digits-3197").settings["task"] == "control"
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_progress_tells_the_validation_metric_beside_the_losses(
+    terminal: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
+    monkeypatch.setenv("COLUMNS", "200")
+    words = ["--steps", "100", "--batch", "8", "--validate-every", "20", "--out", str(tmp_path / "run")]
+    assert main(["train", "tests.toys:Blobs", *words]) == 0
+    said = capsys.readouterr().err
+    last = [line for line in said.replace("\r", "\n").splitlines() if "100/100" in line][-1]
+    assert "validation/accuracy 0." in last and "loss/net" in (last if terminal else said)
+    assert terminal or said.count("validation/accuracy") == 5

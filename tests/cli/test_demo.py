@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fewer.core.engines.base import Training
-from fewer.core.errors import UserError
+from fewer.core.errors import MissingExtra, UserError
 from fewer.core.registry import systems
 from fewer.report import demo
 from fewer.report.page import Page
@@ -58,7 +58,7 @@ def test_a_system_whose_extra_is_missing_is_left_out_and_named(tmp_path: Path, m
 
     def run(self: Job, out: Path, **more: Any) -> list[dict[str, float]]:
         if self.task == "cellfree":
-            raise UserError("no scipy", "it installed", "pip install 'fewer[cellfree]'")
+            raise MissingExtra("no scipy", "it installed", "pip install 'fewer[cellfree]'")
         return whole(self, out, **more)
 
     monkeypatch.setattr(Job, "run", run)

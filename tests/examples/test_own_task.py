@@ -10,7 +10,7 @@ import torch
 
 from fewer.cli import main
 from fewer.core.mask import density
-from fewer.run.job import load
+from fewer.run.load import load
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own_task.py"
 

@@ -14,7 +14,7 @@ import torch
 
 import fewer
 from fewer.run import api
-from fewer.run.job import Trained, load
+from fewer.run.load import Trained, load
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TINY: dict[str, dict[str, Any]] = {

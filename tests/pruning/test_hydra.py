@@ -20,7 +20,7 @@ from fewer.core.engines.plain import Plain
 from fewer.core.engines.state import fresh_modules
 from fewer.core.errors import UserError
 from fewer.core.mask import kept
-from fewer.pruning.hydra import Scored, _top, hydra, with_scores
+from fewer.pruning.hydra import Scored, WithScores, _top, hydra
 from tests.toys import Blobs, Control, Patches, Tied, Untrained, stream
 
 TRAINING = Training(30, 16, Optimizer(lr=0.02), precision="float64")
@@ -75,7 +75,7 @@ def test_plain_and_cohort_learn_the_same_mask(scope: str) -> None:
 
 def test_weights_biases_and_norms_stand_still_while_scores_are_learned() -> None:
     task = Patches()
-    engine = Plain(with_scores(task, 0.5), Training(5, 16, Optimizer(lr=0.05)), 0)
+    engine = Plain(WithScores(task, 0.5), Training(5, 16, Optimizer(lr=0.05)), 0)
     before = {key: value.clone() for key, value in engine.state.networks["net"].buffers.items()}
     scores = engine.state.networks["net"].weights.clone()
     engine.advance(5)

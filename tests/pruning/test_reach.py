@@ -19,7 +19,8 @@ from fewer.core.registry import make, systems
 from fewer.pruning.pruning import Pruning
 from fewer.pruning.reach import beyond_reach, count, refuse_partial
 from fewer.report.groups import grouped
-from fewer.run.job import Job, load
+from fewer.run.job import Job
+from fewer.run.load import load
 from fewer.sweep.grid import grid_of
 from tests.toys import Control, Fit
 

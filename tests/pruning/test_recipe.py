@@ -2,46 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import pytest
 
 import fewer
-from fewer.cli.verbs import train
 from fewer.core.errors import UserError
-from fewer.pruning.criteria import METHODS
 from fewer.pruning.pruning import Pruning
 from fewer.pruning.recipe import parse_prune
-from fewer.run.job import Job
-from fewer.sweep.point import point_of
-
-WORDS = [*METHODS, "none", "lottery,rate=0.5,sparsity=0.75", "lamp,when=gradual,sparsity=0.5"]
-
-
-def command_line(prune: str, harden: str) -> Job:
-    parser = argparse.ArgumentParser()
-    train.add(parser)
-    job: Job = train.job_of(
-        parser.parse_args(["tests.toys:Blobs", "--prune", prune, "--harden", harden, "--out", "x", "--steps", "3"])
-    )
-    return job
-
-
-def python(prune: str, harden: str, monkeypatch: pytest.MonkeyPatch) -> Job:
-    jobs: list[Job] = []
-    monkeypatch.setattr(Job, "run", lambda job, out: jobs.append(job))
-    monkeypatch.setattr("fewer.run.api.load", lambda out: None)
-    fewer.train("tests.toys:Blobs", "x", prune=prune, harden=harden, steps=3)
-    return jobs[0]
-
-
-@pytest.mark.parametrize("harden", ["none", "pgd:0.1"])
-@pytest.mark.parametrize("prune", WORDS)
-def test_every_door_understands_the_same_words(prune: str, harden: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = command_line(prune, harden)
-    assert asked == python(prune, harden, monkeypatch)
-    assert asked == point_of({"task": "tests.toys:Blobs", "steps": 3, "prune": prune, "harden": harden}, {}).job
 
 
 def test_lottery_is_magnitude_in_rounds_and_dense_is_no_pruning() -> None:
@@ -56,6 +24,7 @@ def test_lottery_is_magnitude_in_rounds_and_dense_is_no_pruning() -> None:
         ("snip,sparsity=0.5", ("sparsity=0.9",), "one sparsity"),
         ("lottery,when=gradual", (), "one when"),
         ("dense,scope=layer", (), "name a method"),
+        ("dense", ("sparsity=0.5",), "a method to prune by"),
     ],
 )
 def test_words_that_say_two_things_or_none_are_one_line(text: str, more: tuple[str, ...], said: str) -> None:

@@ -14,7 +14,8 @@ from fewer.core.registry import system_of
 from fewer.pruning.pruning import Pruning
 from fewer.report.description import in_words
 from fewer.report.groups import grouped, interval, spelled
-from fewer.run.job import Job, Trained
+from fewer.run.job import Job
+from fewer.run.load import Trained
 from tests.toys import Fit
 
 

@@ -16,7 +16,8 @@ from fewer.pruning.pruning import Pruning
 from fewer.report.attacks import attack_curve, budgets
 from fewer.report.groups import grouped
 from fewer.report.sizes import sizes_of
-from fewer.run.job import Job, load
+from fewer.run.job import Job
+from fewer.run.load import load
 
 CHROMIUM = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
 

@@ -16,7 +16,7 @@ import fewer
 from fewer.bench.row import Row
 from fewer.core.errors import UserError
 from fewer.core.mask import kept
-from fewer.run.job import Trained
+from fewer.run.load import Trained
 from fewer.studies.study import Result
 from tests import toys
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from fewer.core.engines.base import Training
 from fewer.core.engines.optimizer import Optimizer
 from fewer.run.diagnostics import signs
-from fewer.run.job import Job, load
+from fewer.run.job import Job
+from fewer.run.load import load
 
 
 def trained(out: Path, harden: str | None, *, lr: float, steps: int) -> list[str]:

@@ -10,7 +10,8 @@ from fewer.core.engines.base import Training
 from fewer.core.errors import UserError
 from fewer.core.mask import kept, total
 from fewer.pruning.pruning import Pruning
-from fewer.run.job import Job, load
+from fewer.run.job import Job
+from fewer.run.load import load
 from fewer.run.lottery import tickets
 
 

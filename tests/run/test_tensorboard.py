@@ -14,7 +14,8 @@ from fewer.core.engines.base import Training
 from fewer.core.engines.loop import Loop
 from fewer.core.errors import UserError
 from fewer.core.files.run_folder import Folder
-from fewer.run.job import Job, load
+from fewer.run.job import Job
+from fewer.run.load import load
 from fewer.run.tensorboard import Recorder, watching
 
 TINY = ["--set", "network=cnn0", "--batch", "8", "--steps", "100", "--json"]

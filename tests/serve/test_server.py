@@ -192,7 +192,7 @@ def test_a_missing_extra_is_one_line_with_its_cure() -> None:
 def test_a_run_folder_is_served_with_its_networks_answers(tmp_path: Path) -> None:
     import torch
 
-    from fewer.run.job import load as load_run
+    from fewer.run.load import load as load_run
     from fewer.serve.models import open_models
 
     words = ["train", "vision", "--set", "network=cnn0", "--set", "classes=3,7", "--steps", "3", "--batch", "8"]

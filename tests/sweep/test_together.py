@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 
-from fewer.run.job import load
+from fewer.run.load import load
 from fewer.sweep.grid import Grid, grid_of
 from fewer.sweep.run import Sweep, Where
 from tests import toys
@@ -55,6 +55,14 @@ def test_a_point_of_a_cohort_is_a_run_like_any_other(tmp_path: Path) -> None:
     assert run.job == grid.points[1].job and run.metrics["accuracy"] > 0.2 and run.mask
     lines = [json.loads(line) for line in (run.path / "metrics.jsonl").read_text().splitlines()]
     assert lines[-1]["step"] == 40 and isinstance(lines[-1]["loss/net"], float)
+
+
+def test_points_of_a_cohort_end_with_the_weights_that_validation_chose(tmp_path: Path) -> None:
+    content = {"base": {**BASE, "validate_every": 10}, "axes": {"seed": "0-1"}}
+    grid, rows = swept(content, tmp_path / "together")
+    for point, row in zip(grid.points, rows):
+        alone = point.placed().run(tmp_path / point.name)[0]
+        assert row["metrics"] == pytest.approx(alone, abs=1e-9) and alone["chosen_step"] in (10, 20, 30, 40)
 
 
 def test_a_replica_that_diverges_is_one_row_and_the_others_are_untouched(tmp_path: Path) -> None:

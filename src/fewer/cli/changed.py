@@ -6,7 +6,7 @@ import argparse
 
 
 def add_changes(parser: argparse.ArgumentParser) -> None:
-    """`--set KEY=VALUE`, for `fewer.run.job.load`."""
+    """`--set KEY=VALUE`, for `fewer.run.load.load`."""
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting that has changed, such as data=DIR"
     )

@@ -45,26 +45,34 @@ def progress(total: int, title: str, quiet: bool = False) -> Iterator[Callable[[
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-                   TextColumn("{task.fields[losses]}"))  # fmt: skip
+                   TextColumn("{task.fields[numbers]}"))  # fmt: skip
         with Progress(*columns, console=Console(stderr=True)) as bar:
-            item = bar.add_task(title, total=total, losses="")
-            yield lambda line: bar.update(item, completed=line["step"], losses=_losses(line))
+            item = bar.add_task(title, total=total, numbers="")
+            latest: dict[str, Any] = {}  # validation is told less often than losses, and stays beside them
+
+            def show_latest(line: dict[str, Any]) -> None:
+                latest.update(line)
+                bar.update(item, completed=line["step"], numbers=_numbers(latest))
+
+            yield show_latest
     else:
         every = max(total // 10, 1)
-        spoken = [0]
+        spoken: dict[tuple[str, ...], int] = {}  # by what a line is about
 
         def log(line: dict[str, Any]) -> None:
-            if line["step"] // every > spoken[0] // every or line["step"] == total:
-                print(f"{title} {line['step']}/{total} {_losses(line)}", file=sys.stderr, flush=True)
-                spoken[0] = line["step"]
+            about = tuple(line)
+            if line["step"] // every > spoken.get(about, 0) // every or line["step"] == total:
+                print(f"{title} {line['step']}/{total} {_numbers(line)}", file=sys.stderr, flush=True)
+                spoken[about] = line["step"]
 
         yield log
 
 
-def _losses(line: dict[str, Any]) -> str:
+def _numbers(line: dict[str, Any]) -> str:
+    """Losses and validation metrics, of several replicas their mean."""
     parts = []
     for name, value in line.items():
-        if name.startswith("loss"):
+        if name.startswith(("loss", "validation")):
             values = [v for v in (value if isinstance(value, list) else [value]) if v is not None]
             parts.append(f"{name} {sum(values) / len(values):.4f}" if values else f"{name} -")
     return "  ".join(parts)

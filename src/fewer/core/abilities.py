@@ -5,13 +5,14 @@ A method that needs one says so with `ability`, which refuses a task that lacks 
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import copy
+from collections.abc import Generator, Mapping
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from fewer.core.errors import UserError
-from fewer.core.task import Inputs, Nets, Noise, Task
+from fewer.core.task import Copy, Data, Inputs, Nets, Noise, Objective, Task
 
 __all__ = [
     "Attackable",
@@ -20,8 +21,10 @@ __all__ = [
     "Grouped",
     "Spare",
     "Together",
+    "Variant",
     "Voting",
     "ability",
+    "kind_of",
     "perturbable_input",
 ]
 
@@ -101,14 +104,79 @@ class Voting(Protocol):
         """(members, batch, ...) to (batch, ...): what most members decide, in the space of predictions."""
 
 
+_ABILITIES = (Attackable, Classifier, Featured, Spare, Together, Grouped, Voting)
+
+
+class Variant(Task[Any]):
+    """A task that asks another one: what it does not answer itself, abilities included, is the other's answer.
+
+    The other is a shallow copy: an engine moves the constants of the task it is given, the copy's losses see them
+    moved, and the task that was given here stays where it was.
+    """
+
+    def __init__(self, task: Task[Any]) -> None:
+        self.task = copy.copy(task)
+        self.whole, self.recommended = task.whole, task.recommended
+        for wanted in _ABILITIES:
+            if isinstance(self.task, wanted):
+                for name in _members(wanted):  # as attributes: a runtime protocol does not look into __getattr__
+                    setattr(self, name, getattr(self.task, name))
+
+    @property
+    def constants(self) -> Mapping[str, Tensor]:  # type: ignore[override]
+        """Those of the task that is asked."""
+        return self.task.constants
+
+    @constants.setter
+    def constants(self, found: Mapping[str, Tensor]) -> None:
+        self.task.constants = found
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "task":  # while it is being copied there is nobody to ask
+            raise AttributeError(name)
+        return getattr(self.task, name)
+
+    def networks(self) -> dict[str, nn.Module]:
+        return self.task.networks()
+
+    def objectives(self) -> tuple[Objective[Any], ...]:
+        return self.task.objectives()
+
+    def data(self, split: str) -> Data[Any]:
+        return self.task.data(split)
+
+    def inputs(self, batch: Any) -> Inputs:
+        return self.task.inputs(batch)
+
+    def predict(self, nets: Nets, inputs: Inputs, noise: Noise) -> Tensor:
+        return self.task.predict(nets, inputs, noise)
+
+    def evaluate(self, split: str) -> Generator[Any, Tensor, dict[str, float]]:
+        return self.task.evaluate(split)
+
+    def copies(self) -> dict[str, Copy]:
+        return self.task.copies()
+
+    def same_mask(self) -> dict[str, str]:
+        return self.task.same_mask()
+
+
+def kind_of(task: Task[Any]) -> str:
+    """The name of a task's class; of a variant that of the task it asks in the end."""
+    return kind_of(task.task) if isinstance(task, Variant) else type(task).__name__
+
+
+def _members(wanted: type[Any]) -> list[str]:
+    return [name for name in dir(wanted) if not name.startswith("_")] + list(wanted.__annotations__)
+
+
 def ability(task: Task[Any], wanted: type[Ability], needed_by: str) -> Ability:
     """The task, typed as having the ability; a task that lacks it is refused with the missing names."""
     if isinstance(task, wanted):
         return task
-    names = [name for name in dir(wanted) if not name.startswith("_")] + list(wanted.__annotations__)
-    missing = sorted({name for name in names if not hasattr(task, name)})
+    missing = sorted({name for name in _members(wanted) if not hasattr(task, name)})
     raise UserError(
-        f"{type(task).__name__} has no {', '.join(missing)}",
+        f"{kind_of(task)} has no {', '.join(missing)}",
         f"a task that is {wanted.__name__}, which {needed_by} needs",
         f"add them as fewer.{wanted.__name__} describes (harm is now attack_loss, surface is now perturbable)",
     )

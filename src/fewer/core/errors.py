@@ -1,6 +1,6 @@
-"""The one error that is the user's to mend, and the one warning that is theirs to know."""
+"""The one error that is the user's to mend, the kinds of it that somebody handles, and the one warning."""
 
-__all__ = ["Notice", "UserError"]
+__all__ = ["Busy", "Diverged", "MissingExtra", "NoFiles", "Notice", "UserError"]
 
 
 class UserError(ValueError):
@@ -13,6 +13,22 @@ class UserError(ValueError):
         self.given, self.expected, self.cure = given, expected, cure
         line = f"{given}; expected {expected}" + (f"; {cure}" if cure else "")
         super().__init__(" ".join(line.split()))
+
+
+class Diverged(UserError):
+    """A training whose weights are no longer finite: a sweep goes on with its other points."""
+
+
+class Busy(UserError):
+    """A folder that another process trains into: whoever knows that it is about to end waits."""
+
+
+class MissingExtra(UserError):
+    """A package that is not installed: what needs it can be left out, and the rest goes on."""
+
+
+class NoFiles(UserError):
+    """A folder without the files that were asked for, which may have others."""
 
 
 class Notice(UserWarning):

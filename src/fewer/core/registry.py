@@ -11,14 +11,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from fewer.core.errors import UserError
+from fewer.core.errors import MissingExtra, UserError
 from fewer.core.settings import from_text, nearest
 from fewer.core.system import Description, System, imported
 
 if TYPE_CHECKING:
     from fewer.core.task import Task
 
-__all__ = ["SYSTEMS", "make", "system_of", "systems", "task_class"]
+__all__ = ["SYSTEMS", "checked_settings", "make", "system_of", "systems", "task_class"]
 
 # a folder and a line here make a first-class system; installed packages join by entry points of group `fewer.systems`
 SYSTEMS = {
@@ -90,7 +90,8 @@ def _imported(module_name: str, place: str, name: str) -> ModuleType:
         cure = "is it on the path? Commands run in the folder where the module lies"
         if name in systems():
             cure = f"pip install '{systems()[name].install}'"
-        elif error.name is not None and not f"{module_name}.".startswith(f"{error.name}."):
+            raise MissingExtra(f"{place} ({error})", "an importable module", cure) from None
+        if error.name is not None and not f"{module_name}.".startswith(f"{error.name}."):
             cure = f"{module_name} needs {error.name}: install it"
         raise UserError(f"{place} ({error})", "an importable module", cure) from None
     except (Exception, SystemExit) as error:
@@ -99,14 +100,23 @@ def _imported(module_name: str, place: str, name: str) -> ModuleType:
         raise UserError(f"{place}, whose import raised {blame(error)}", "an importable module") from error
 
 
+def checked_settings(name: str, pairs: Sequence[str]) -> Any:
+    """A task's settings from `key=value` words; None where it has none."""
+    _, settings = task_class(name)
+    if settings is not None:
+        return from_text(settings, pairs)
+    if pairs:
+        raise UserError(f"setting {pairs[0]}", f"no settings: {name} has none", "leave it out")
+    return None
+
+
 def make(name: str, pairs: Sequence[str] = ()) -> Task[Any]:
     """A task with its defaults, changed by `key=value` words."""
-    kind, settings = task_class(name)
+    kind, _ = task_class(name)
     if lacking := sorted(getattr(kind, "__abstractmethods__", ())):
         raise UserError(f"{name} without {', '.join(lacking)}", "a task with all its methods", "see fewer/core/task.py")
-    if settings is None and pairs:
-        raise UserError(f"--set {pairs[0]}", f"no settings: {name} has none", "leave --set out")
-    given: tuple[Any, ...] = () if settings is None else (from_text(settings, pairs),)
+    checked = checked_settings(name, pairs)
+    given: tuple[Any, ...] = () if checked is None else (checked,)
     if name in systems():
         return kind(*given)
     from fewer.core.user_code import called

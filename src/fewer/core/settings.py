@@ -16,6 +16,8 @@ from fewer.core.renamed import tell
 __all__ = ["check_choices", "check_ranges", "current", "describe", "either", "from_text", "nearest", "setting"]
 
 T = TypeVar("T")
+_CURE = "see `fewer tasks NAME`"
+_TYPES = {int: "a whole number", float: "a number", bool: "true or false"}
 
 
 def setting(default: Any, help: str, unit: str = "") -> Any:
@@ -73,12 +75,14 @@ def current(kind: type[Any], key: str) -> str:
     return key if now == key else tell(key, now)
 
 
-def from_text(kind: type[T], pairs: Sequence[str] | Mapping[str, str], start: T | None = None) -> T:
-    """Settings from `key=value` words on top of the defaults (or of `start`)."""
+def from_text(
+    kind: type[T], pairs: Sequence[str] | Mapping[str, str], start: T | None = None, *, cure: str = _CURE
+) -> T:
+    """Settings from `key=value` words on top of the defaults (or of `start`); `cure` says where they are listed."""
     if not isinstance(pairs, Mapping):
         for pair in pairs:
             if "=" not in pair:
-                raise UserError(f"--set {pair}", "key=value", "see `fewer tasks NAME`")
+                raise UserError(f"--set {pair}", "key=value", cure)
         pairs = {key.strip(): value for key, value in (pair.split("=", 1) for pair in pairs)}
     pairs = {current(kind, key): value for key, value in pairs.items()}
     hints = typing.get_type_hints(kind)
@@ -87,28 +91,28 @@ def from_text(kind: type[T], pairs: Sequence[str] | Mapping[str, str], start: T 
     for key, text in pairs.items():
         if key not in names:
             raise UserError(f"setting {key!r}", f"a setting of {kind.__name__}", nearest(key, names))
-        values[key] = _value(key, text, hints[key])
+        values[key] = _value(key, text, hints[key], cure)
     return dataclasses.replace(start, **values) if start is not None else kind(**values)  # type: ignore[type-var]
 
 
-def _value(key: str, text: str, kind: Any) -> Any:
+def _value(key: str, text: str, kind: Any, cure: str) -> Any:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
         if text.lower() == "none" and type(None) in arguments:
             return None
         kind = next(argument for argument in arguments if argument is not type(None))
-        return _value(key, text, kind)
+        return _value(key, text, kind, cure)
     try:
         if origin is tuple:
             parts = [part for part in text.replace(" ", "").split(",") if part]
-            return tuple(_value(key, part, arguments[0]) for part in parts)
+            return tuple(_value(key, part, arguments[0], cure) for part in parts)
         if kind is bool:
             return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[text.lower()]
         if kind in (int, float, str):
             return kind(text)
     except (ValueError, KeyError):
         pass
-    raise UserError(f"{key}={text}", f"a value of type {getattr(kind, '__name__', kind)}", "see `fewer tasks NAME`")
+    raise UserError(f"{key}={text}", _TYPES.get(kind, f"a value of type {getattr(kind, '__name__', kind)}"), cure)
 
 
 def describe(kind: type[Any]) -> list[tuple[str, str, str, str]]:

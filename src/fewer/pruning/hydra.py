@@ -10,12 +10,13 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from fewer.core.abilities import Variant
 from fewer.core.engines.base import Engine, Training
 from fewer.core.engines.cohort import Cohort
 from fewer.core.engines.loop import Loop, fit
@@ -26,10 +27,9 @@ from fewer.core.mask import prunable
 from fewer.core.task import Task
 from fewer.pruning.follow import followed
 
-__all__ = ["SCOPES", "Scored", "hydra", "learned_masks", "with_scores"]
+__all__ = ["SCOPES", "Scored", "WithScores", "hydra", "learned_masks"]
 
 SCOPES = ("layer", "network")
-Kind = TypeVar("Kind", bound=Task[Any])
 Masks = dict[str, dict[str, Tensor]]
 
 
@@ -96,18 +96,18 @@ def _top(sizes: Tensor, sparsity: float) -> Tensor:
     return (rank < count).to(sizes.dtype)
 
 
-def with_scores(task: Kind, sparsity: float, scope: str = "layer") -> Kind:
-    """The task with networks that learn scores instead of weights; everything else is as it was.
+class WithScores(Variant):
+    """A task with networks that learn scores instead of weights; everything else is as it was.
 
     Networks that no objective trains, and target copies, are wrapped too, so that a copy still fits its source.
     """
-    scored = copy.copy(task)
 
-    def networks() -> dict[str, nn.Module]:
-        return {name: Scored(module, sparsity, scope) for name, module in task.networks().items()}
+    def __init__(self, task: Task[Any], sparsity: float, scope: str = "layer") -> None:
+        super().__init__(task)
+        self.sparsity, self.scope = sparsity, scope
 
-    object.__setattr__(scored, "networks", networks)
-    return scored
+    def networks(self) -> dict[str, nn.Module]:
+        return {name: Scored(module, self.sparsity, self.scope) for name, module in self.task.networks().items()}
 
 
 def learned_masks(task: Task[Any], modules: Mapping[str, nn.Module]) -> Masks:
@@ -138,7 +138,7 @@ def hydra(
     """
     rows = [fresh_modules(task, seed) for seed in seeds] if modules is None else modules
     wrapped = [{name: Scored(module, sparsity, scope) for name, module in row.items()} for row in rows]
-    scored = with_scores(task, sparsity, scope)
+    scored = WithScores(task, sparsity, scope)
     engine: Engine
     if len(seeds) == 1 and training.device == "cpu":
         engine = Plain(scored, training, seeds[0], modules=wrapped[0])

@@ -9,10 +9,15 @@ from fewer.core.settings import from_text, nearest
 from fewer.pruning.criteria import METHODS
 from fewer.pruning.pruning import Pruning
 
-__all__ = ["parse_prune"]
+__all__ = ["dense", "parse_prune"]
 
 _DENSE = ("", "none", "dense")
 _LOTTERY = ("method=magnitude", "when=rounds")
+
+
+def dense(text: str | None) -> bool:
+    """Whether a text says that nothing is pruned."""
+    return (text or "") in _DENSE
 
 
 def parse_prune(text: str | None, more: Sequence[str] = ()) -> Pruning | None:
@@ -22,9 +27,11 @@ def parse_prune(text: str | None, more: Sequence[str] = ()) -> Pruning | None:
     'rounds'
     """
     name, *words = (text or "").split(",")
-    if name in _DENSE:
+    if dense(name):
         if words:
             raise UserError(f"prune {text!r}", "nothing after it: no weight is removed", "name a method")
+        if more:
+            raise UserError(f"{more[0]} without a method", "a method to prune by", "add --prune snip")
         return None
     if name not in METHODS:
         raise UserError(f"pruning method {name!r}", "a criterion or lottery", nearest(name, METHODS))

@@ -15,7 +15,7 @@ from fewer.core.registry import system_of
 from fewer.core.system import imported
 from fewer.core.task import Task
 from fewer.report.groups import Group, interval
-from fewer.run.job import Trained
+from fewer.run.load import Trained
 
 __all__ = ["attack_curve", "budgets", "quality_under", "shortened"]
 

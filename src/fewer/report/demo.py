@@ -10,7 +10,7 @@ from typing import Any
 
 from fewer import zoo
 from fewer.core.engines.loop import Loop
-from fewer.core.errors import UserError
+from fewer.core.errors import MissingExtra
 from fewer.core.files.atomic import write_atomically
 from fewer.core.registry import systems
 from fewer.core.system import imported
@@ -20,7 +20,8 @@ from fewer.report.attacks import shortened
 from fewer.report.description import metric_of
 from fewer.report.page import Page, table, words
 from fewer.report.runs import page_of
-from fewer.run.job import Job, Trained, load
+from fewer.run.job import Job
+from fewer.run.load import Trained, load
 from fewer.run.packing import pack_run
 
 __all__ = ["demo", "jobs"]
@@ -53,9 +54,7 @@ def demo(out: Path, bar: Bar, chosen: dict[str, Job] | None = None) -> Path:
             with bar(job.training.steps, name) as log:
                 job.run(out / name, loop=Loop(on_log=log))
             runs.append(load(out / name))
-        except UserError as error:
-            if "pip install" not in str(error):
-                raise
+        except MissingExtra as error:
             left_out[job.task] = str(error)
     page = page_of(runs, "fewer: the same job with fewer weights", limit=_LIMIT)
     page.lead = (

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fewer.core.count import Count
+from fewer.core.files.run_folder import Folder
 from fewer.core.maths.student import student_t
 from fewer.pruning.reach import count
-from fewer.run.job import Job, Trained
+from fewer.run.job import Job
+from fewer.run.load import Trained
 
 __all__ = ["Group", "Interval", "grouped", "interval", "run_name", "spelled"]
 
@@ -20,7 +22,7 @@ Interval = tuple[float, float]  # a mean, and half the width of its 95 % confide
 
 def run_name(run: Trained) -> str:
     """A run's folder name, with its parent where it is one of several seeds."""
-    return f"{run.path.parent.name}/{run.path.name}" if run.path.name.startswith("seed-") else run.path.name
+    return f"{run.path.parent.name}/{run.path.name}" if Folder(run.path).of_a_seed else run.path.name
 
 
 def interval(values: Sequence[float]) -> Interval:
@@ -88,7 +90,7 @@ def grouped(runs: Sequence[Trained]) -> list[Group]:
     found: list[Group] = []
     for members in by_job.values():
         path = members[0].path
-        seeds = path.name.startswith("seed-")
+        seeds = Folder(path).of_a_seed
         name = path.parent.name if seeds else path.name
         if len(members) == 1 and seeds:
             name = run_name(members[0])

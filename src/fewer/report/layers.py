@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fewer.core.files.run_folder import Folder
+from fewer.core.files.run_folder import CONFIG, Folder
 from fewer.report.groups import Group, interval
-from fewer.run.job import Trained
+from fewer.run.load import Trained
 
 __all__ = ["keeps", "losses"]
 
@@ -37,7 +37,7 @@ def _value(logged: Any, run: Trained) -> Any:
     """A cohort's log holds a list, one number a replica."""
     if not isinstance(logged, list):
         return logged
-    cohort = Folder(run.path).read_json("config.json").get("cohort", [])
+    cohort = Folder(run.path).read_json(CONFIG).get("cohort", [])
     place = cohort.index(run.job.seeds[0]) if isinstance(cohort, list) and run.job.seeds[0] in cohort else 0
     return logged[place] if place < len(logged) else None
 

@@ -11,7 +11,7 @@ from fewer.report.attacks import budgets
 from fewer.report.chapter import chapter
 from fewer.report.groups import grouped, run_name
 from fewer.report.page import Page, table, words
-from fewer.run.job import Trained
+from fewer.run.load import Trained
 
 __all__ = ["page_of", "run_name"]
 

@@ -18,7 +18,7 @@ from fewer.core.engines.evaluate import predictor
 from fewer.core.errors import UserError
 from fewer.packs import VALUES, pack
 from fewer.report.attacks import shortened
-from fewer.run.job import Trained
+from fewer.run.load import Trained
 from fewer.run.packing import pack_run
 
 __all__ = ["Sizes", "sizes_of"]

@@ -6,9 +6,8 @@ What they return shows itself in Jupyter. Only `train`, `load`, `audit` and `pac
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from fewer.core.errors import UserError
 from fewer.packs.pack import Allowance, Pack
@@ -16,52 +15,34 @@ from fewer.packs.pack import Allowance, Pack
 if TYPE_CHECKING:
     from fewer.attack.audit import Report
     from fewer.core.task import Task
-    from fewer.run.job import Trained
+    from fewer.run.load import Trained
+    from fewer.run.options import Words
 
 __all__ = ["audit", "load", "open_pack", "pack", "train"]
 
 
-def train(
-    task: str | type[Task[Any]],
-    out: str | os.PathLike[str],
-    *,
-    settings: Mapping[str, object] | None = None,
-    prune: str | None = None,
-    harden: str | None = None,
-    steps: int | None = None,
-) -> Trained:
+def train(task: str | type[Task[Any]], out: str | os.PathLike[str], **words: Unpack[Words]) -> Trained:
     """Train a task's networks into the folder `out`, or go on there; the finished run.
 
-    A task is named as on the command line, or a class of one's own in a module that can be imported again. `prune` is
-    a method with what differs from its defaults, such as "snip,sparsity=0.95" or "lottery"; `harden` is a kind and a
-    budget, such as "pgd:0.3". Anything rarer is a field of `fewer.run.job.Job`.
+    A task is named as on the command line, or a class of one's own in a module that can be imported again. The words
+    are those of `fewer train`: `settings` of the task as a dict, `prune` as a method with what differs from its
+    defaults, such as "snip,sparsity=0.95" or "lottery", `harden` as a kind and a budget, such as "pgd:0.3", `steps`,
+    `optimizer`, `seeds` and the others of `fewer.run.options.Words`.
     """
-    from fewer.attack.hardening.recipe import harden_text
-    from fewer.core.engines.base import Training
-    from fewer.core.registry import task_class
-    from fewer.pruning.recipe import parse_prune
-    from fewer.run.job import Job
+    from fewer.run.options import job_of
 
-    name = task if isinstance(task, str) else _place(task)
-    options = dict(task_class(name)[0].recommended)
-    if steps is not None:
-        options["steps"] = steps
-    job = Job(
-        name,
-        tuple(f"{key}={_text(value)}" for key, value in (settings or {}).items()),
-        Training(**options),
-        prune=parse_prune(prune),
-        harden=harden_text(harden),
-    )
+    job = job_of(task if isinstance(task, str) else _place(task), words)
+    if len(job.seeds) > 1:
+        raise UserError(f"seeds {job.seeds}", "one, for `train` gives one run back", "fewer.Job(...).run(out)")
     job.run(Path(out))
     return load(out)
 
 
 def load(path: str | os.PathLike[str]) -> Trained:
     """A finished run from its folder, ready to predict; nothing is unpickled."""
-    from fewer.run import job
+    from fewer.run.load import load as read
 
-    return job.load(Path(path))
+    return read(Path(path))
 
 
 def audit(run: Trained | str | os.PathLike[str], attacks: str = "suite:0.3", *, limit: int | None = None) -> Report:
@@ -113,7 +94,3 @@ def _place(task: object) -> str:
             "move it into my_task.py and write my_task:MyTask",
         )  # fmt: skip
     return f"{task.__module__}:{task.__qualname__}"
-
-
-def _text(value: object) -> str:
-    return ",".join(str(part) for part in value) if isinstance(value, tuple | list) else str(value)

@@ -12,7 +12,7 @@ from fewer.core.data import convert, place_constants_
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.files.run_folder import Folder
 from fewer.core.seed import Stream
-from fewer.run.job import Trained
+from fewer.run.load import Trained
 
 __all__ = ["signs"]
 

@@ -6,13 +6,13 @@ This is the first module above the methods: it combines a task, hardening, pruni
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from fewer.core.engines import ENGINES
 from fewer.core.engines.base import Engine, Training
@@ -21,29 +21,22 @@ from fewer.core.engines.evaluate import evaluate, evaluate_cohort, predictor
 from fewer.core.engines.loop import Event, Loop, diverged_, fit, not_finite, save_results
 from fewer.core.engines.optimizer import Optimizer
 from fewer.core.engines.plain import Plain
-from fewer.core.engines.state import check_finite, fill_, fresh_modules, tensors_of
+from fewer.core.engines.state import check_finite, fill_, fresh_modules
 from fewer.core.errors import UserError
 from fewer.core.files import checkpoint
-from fewer.core.files.best_checkpoint import FILE
 from fewer.core.files.fingerprints import check_unchanged, named_files
-from fewer.core.files.run_folder import Folder
+from fewer.core.files.run_folder import CONFIG, MASK, METRICS, WEIGHTS, Folder
 from fewer.core.machine.versions import versions
 from fewer.core.registry import make
-from fewer.core.renamed import modern
 from fewer.core.task import Task
-from fewer.pruning.pruning import Pruning, prune_
+from fewer.pruning.pruning import Pruning
 from fewer.pruning.reach import refuse_partial
 from fewer.pruning.schedules.gradual import events_for
+from fewer.run.beginning import restore_or_prune_
 from fewer.run.lottery import run_rounds
 from fewer.sparse.engine import sparse_engine, worthwhile
 
-__all__ = ["Job", "Trained", "load"]
-
-_WROTE = "what `fewer train` wrote"
-_KINDS = {
-    "task": str, "settings": list, "training": dict, "prune": dict | None, "harden": str | None, "engine": str,
-    "seeds": list, "start_from": str | None,
-}  # fmt: skip
+__all__ = ["Job"]
 
 
 @dataclass(frozen=True)
@@ -82,8 +75,10 @@ class Job:
 
     def config(self) -> dict[str, Any]:
         """As JSON holds it, with what the bits depend on beside the settings."""
-        prune = None if self.prune is None else self.prune.described()
-        return {**dataclasses.asdict(self), "prune": prune, "threads": torch.get_num_threads()}
+        return {
+            **dataclasses.asdict(self), "settings": list(self.settings), "seeds": list(self.seeds),
+            "prune": None if self.prune is None else self.prune.described(), "threads": torch.get_num_threads(),
+        }  # fmt: skip
 
     def made_with(self) -> dict[str, Any]:
         """Versions, and what is now in the files that the settings name."""
@@ -105,7 +100,7 @@ class Job:
             if not (fresh := folder.claim(self.config(), self.made_with())):
                 check_unchanged(folder.versions().get("files", {}), self.settings, cure="choose another --out")
             if folder.finished:
-                _tidy(folder)  # a kill may have come just before this
+                checkpoint.forget(folder)  # a kill may have come just before this
                 return folder.metrics()
             try:
                 return self._into(folder, loop)
@@ -123,9 +118,9 @@ class Job:
         metrics = [
             figure
             for seed in self.seeds
-            for figure in dataclasses.replace(self, seeds=(seed,)).run(folder.path / f"seed-{seed}", loop=loop)
+            for figure in dataclasses.replace(self, seeds=(seed,)).run(folder.seed(seed).path, loop=loop)
         ]
-        folder.write_json("metrics.json", {"replicas": metrics})
+        folder.write_json(METRICS, {"replicas": metrics})
         return metrics
 
     def _chosen(self) -> str:
@@ -150,7 +145,7 @@ class Job:
             engine = self.plain()(task, self.training, self.seeds[0], modules=one)
         if self.start_from is not None:
             for replica, seed in enumerate(self.seeds):
-                engine.state.mask_(replica, _read_mask(_run_of(self.start_from, seed, len(self.seeds))))
+                engine.state.mask_(replica, self._source(seed).read_networks(MASK))
         return engine
 
     def check(self, task: Task[Any]) -> None:
@@ -165,27 +160,28 @@ class Job:
                 "leave --optimizer out",
             )
 
-    def prepare_(self, engine: Engine) -> None:
-        """Prune before the first step where that is when pruning happens."""
-        if self.prune is not None and self.prune.when != "gradual":
-            for replica in range(len(self.seeds)):
-                prune_(engine, self.prune, replica)
-
     def events(self) -> list[Event]:
         """What happens during training."""
         return list(events_for([self.prune] * len(self.seeds), self.training.steps)) if self.prune else []
 
     def _loaded(self, task: Task[Any], seed: int) -> Mapping[str, nn.Module]:
         """This task's networks with another run's weights."""
-        others = load(_run_of(str(self.start_from), seed, len(self.seeds))).modules
-        modules = fresh_modules(task, seed)
+        source = self._source(seed)
+        source.refuse_unless_one_run()
+        weights, modules = source.read_networks(WEIGHTS), fresh_modules(task, seed)
         for name, module in modules.items():
-            fill_(module, tensors_of(others[name]) if name in others else {})
+            fill_(module, weights.get(name, {}))
+        check_finite(modules, str(source.path))
         return modules
 
+    def _source(self, seed: int) -> Folder:
+        """The run that this one starts from; of several seeds the same one."""
+        whole = Folder(str(self.start_from))
+        part = whole.seed(seed)
+        return part if len(self.seeds) > 1 and part.path.exists() else whole
+
     def _train(self, engine: Engine, folder: Folder, loop: Loop | None) -> Engine:
-        if not checkpoint.restore_(engine, folder):
-            self.prepare_(engine)
+        restore_or_prune_(engine, folder, [self.prune] * len(self.seeds))
         # decided by the mask that training starts with; a gradual one is another when a killed run goes on
         steady = self.prune is None or self.prune.when != "gradual"
         if self.engine == "sparse" or (self.engine == "auto" and steady and worthwhile(engine)):
@@ -200,8 +196,8 @@ class Job:
         metrics = evaluate(engine.task, predictor(engine.task, engine.state.modules_of(0), self.seeds[0]))
         if engine.chosen:
             metrics["chosen_step"] = engine.chosen[0]
-        folder.write_json("metrics.json", metrics)
-        _tidy(folder)
+        folder.write_json(METRICS, metrics)
+        checkpoint.forget(folder)
         return metrics
 
     def _cohort(self, folder: Folder, loop: Loop | None) -> list[dict[str, float]]:
@@ -214,103 +210,14 @@ class Job:
         for replica, seed in enumerate(self.seeds):
             if replica in lost:
                 continue
-            part = Folder(folder.path / f"seed-{seed}")
+            part = folder.seed(seed)
             part.prepare()
-            part.write_json("config.json", {**config, "seeds": [seed]})
+            part.write_json(CONFIG, {**config, "seeds": [seed]})
             save_results(engine, replica, part)
-            part.write_json("metrics.json", metrics[replica])
+            part.write_json(METRICS, metrics[replica])
         if lost:
             apart = ", ".join(str(self.seeds[replica]) for replica in lost)
-            raise not_finite(engine.count, f" (seed {apart}; the others are finished in {folder.path}/seed-*)")
-        folder.write_json("metrics.json", {"replicas": metrics})
-        _tidy(folder)
+            raise not_finite(engine.count, f" (seed {apart}; the others are finished in {folder.path})")
+        folder.write_json(METRICS, {"replicas": metrics})
+        checkpoint.forget(folder)
         return metrics
-
-
-def _tidy(folder: Folder) -> None:
-    """Remove what only an unfinished run needs."""
-    checkpoint.forget(folder)
-    folder.remove(FILE)
-
-
-@dataclass(frozen=True)
-class Trained:
-    """A finished run, ready to predict."""
-
-    path: Path
-    job: Job
-    task: Task[Any]
-    modules: dict[str, nn.Module]
-    mask: dict[str, dict[str, Tensor]]
-    metrics: dict[str, float]
-
-    def _repr_html_(self) -> str:
-        from fewer.run.notebook import run_shown
-
-        return run_shown(self)
-
-
-def load(path: str | Path, changes: Sequence[str] = ()) -> Trained:
-    """A finished single run from its folder; nothing is unpickled.
-
-    `changes` are settings of the task that are no longer as they were, such as `data=DIR` after the data moved.
-    """
-    folder = Folder(path)
-    job = job_from(folder.read_json("config.json"))
-    if not folder.finished:
-        raise UserError(f"{path} is not finished", "a finished run", "run the same `fewer train` again to go on")
-    if len(job.seeds) > 1:
-        raise UserError(f"{path} holds {len(job.seeds)} replicas", "one run", f"name one of {path}/seed-*")
-    check_unchanged(folder.versions().get("files", {}), job.settings, changes)
-    task = make(job.task, (*job.settings, *changes))
-    modules = fresh_modules(task, job.seeds[0])
-    tensors = folder.read_tensors("weights.safetensors")
-    for name, module in modules.items():
-        prefix = f"{name}/"
-        fill_(module, {key.removeprefix(prefix): t for key, t in tensors.items() if key.startswith(prefix)})
-        module.train(False)
-    check_finite(modules, str(path))
-    return Trained(folder.path, job, task, modules, _read_mask(path), folder.metrics()[0])
-
-
-def job_from(config: Mapping[str, Any]) -> Job:
-    """The job a config.json describes."""
-    try:
-        for name, kind in _KINDS.items():
-            if not isinstance(config[name], kind):
-                raise UserError(f"a config.json whose {name} is {config[name]!r}", _WROTE, "train anew")
-        if not all(isinstance(word, str) for word in config["settings"]):
-            raise UserError(f"a config.json whose settings are {config['settings']}", _WROTE, "train anew")
-        training = modern(config["training"])
-        described = dict(training.pop("optimizer"))
-        described["betas"] = tuple(described["betas"])
-        training["device"] = "cpu"  # where it was trained does not matter for reading it
-        return Job(
-            task=config["task"],
-            settings=tuple(config["settings"]),
-            training=Training(**training, optimizer=Optimizer(**described)),
-            prune=Pruning(**config["prune"]) if config["prune"] else None,
-            harden=modern(config)["harden"],
-            engine=config["engine"],
-            seeds=tuple(config["seeds"]),
-            start_from=config["start_from"],
-        )
-    except UserError:
-        raise
-    except KeyError as error:
-        raise UserError(f"a config.json without {error}", _WROTE, "train anew") from None
-    except (AttributeError, TypeError, ValueError) as error:
-        raise UserError(f"a config.json that describes no run ({error})", _WROTE, "train anew") from None
-
-
-def _read_mask(path: str | Path) -> dict[str, dict[str, Tensor]]:
-    mask: dict[str, dict[str, Tensor]] = {}
-    for key, tensor in Folder(path).read_tensors("mask.safetensors").items():
-        network, _, parameter = key.partition("/")
-        mask.setdefault(network, {})[parameter] = tensor
-    return mask
-
-
-def _run_of(path: str, seed: int, count: int) -> Path:
-    part = Path(path) / f"seed-{seed}"
-    return part if count > 1 and part.exists() else Path(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from fewer.core.files.run_folder import Folder
+from fewer.core.files.run_folder import MASK, METRICS, WEIGHTS, Folder
 from fewer.pruning.pruning import Pruning
 from fewer.pruning.schedules.lottery import Lottery, lottery
 
@@ -27,14 +27,14 @@ def run_rounds(job: Job, folder: Folder) -> dict[str, float]:
     """Play the rounds in `folder/rounds`, where finished ones are found again; the last is the run's result."""
     assert job.prune is not None
     seed, settings = job.seeds[0], tickets(job.prune)
-    out, task = folder.path / "rounds", job.make_task()
+    out, task = folder.rounds(), job.make_task()
     job.check(task)
     rows = lottery(task, job.training, settings, seeds=(seed,), out=out, about={"harden": job.harden})
     last = Folder(out / f"round-{settings.rounds:02d}")
-    folder.write_tensors("weights.safetensors", last.read_tensors(f"reset-seed{seed}.safetensors"))
+    folder.write_tensors(WEIGHTS, last.read_tensors(f"reset-seed{seed}.safetensors"))
     masks = Folder(out / f"round-{settings.rounds - 1:02d}").read_tensors("next_mask.safetensors")
-    folder.write_tensors("mask.safetensors", {key.removeprefix(f"{seed}/"): mask for key, mask in masks.items()})
+    folder.write_tensors(MASK, {key.removeprefix(f"{seed}/"): mask for key, mask in masks.items()})
     apart = ("round", "start", "seed", "kept", "weights", "layers")
     metrics = {name: value for name, value in rows[-1].items() if name not in apart}
-    folder.write_json("metrics.json", metrics)
+    folder.write_json(METRICS, metrics)
     return metrics

@@ -8,7 +8,7 @@ from fewer.core.html_table import shown
 from fewer.pruning.reach import count
 
 if TYPE_CHECKING:
-    from fewer.run.job import Trained
+    from fewer.run.load import Trained
 
 __all__ = ["run_shown"]
 

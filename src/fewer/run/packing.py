@@ -14,7 +14,7 @@ from fewer.core.errors import UserError
 from fewer.core.seed import Stream
 from fewer.packs import pack
 from fewer.packs.trace.trace import trace
-from fewer.run.job import Trained
+from fewer.run.load import Trained
 
 __all__ = ["pack_run"]
 

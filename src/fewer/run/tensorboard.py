@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from fewer.core.errors import UserError
+from fewer.core.errors import MissingExtra, UserError
 from fewer.core.files.run_folder import Folder
 from fewer.pruning.reach import count
 
@@ -37,7 +37,7 @@ class Recorder:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
-            raise UserError("no tensorboard", "it installed, to log to it", "pip install 'fewer[log]'") from error
+            raise MissingExtra("no tensorboard", "it installed, to log to it", "pip install 'fewer[log]'") from error
         self._open = SummaryWriter
         self._writers: dict[Path, Any] = {}
 
@@ -79,7 +79,7 @@ class Recorder:
 
 
 def _places(path: Path, seeds: Sequence[int]) -> list[Path]:
-    return [path] if len(seeds) == 1 else [path / f"seed-{seed}" for seed in seeds]
+    return [path] if len(seeds) == 1 else [Folder(path).seed(seed).path for seed in seeds]
 
 
 def _rates(engine: Engine, replica: int) -> dict[str, float]:

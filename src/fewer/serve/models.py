@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fewer import zoo
-from fewer.core.errors import UserError
+from fewer.core.errors import MissingExtra
 from fewer.packs.compiled import missing
 from fewer.packs.file.tensors import Array
 from fewer.packs.pack import Allowance, Pack, load
@@ -90,11 +90,13 @@ def _opened(place: str, allowance: Allowance | None) -> tuple[Pack, int]:
 def _packed(run: Path) -> tuple[Pack, int]:
     """A finished run as the pack that `fewer pack` would write of it; the only place that needs torch."""
     try:
-        from fewer.run import job
+        from fewer.run import load as runs
         from fewer.run.packing import pack_run
     except ModuleNotFoundError as error:
-        raise UserError(f"a run, without {error.name}", "what training needs", "pip install 'fewer[train]'") from None
+        raise MissingExtra(
+            f"a run, without {error.name}", "what training needs", "pip install 'fewer[train]'"
+        ) from None
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "run.pack"
-        size = pack_run(job.load(run), file)
+        size = pack_run(runs.load(run), file)
         return load(file, allowance=Allowance.unlimited()), size

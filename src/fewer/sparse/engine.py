@@ -58,7 +58,7 @@ class Sparse(Plain):
     """Made from a plain engine by `sparse_engine`."""
 
     def __init__(self, plain: Plain) -> None:
-        vars(self).update(vars(plain))
+        self.adopt_(plain)
         self.state = sparse(plain.state)
         self.bind_()
 
@@ -135,7 +135,9 @@ class SparseState(State):
 
     def become_(self, dense: State) -> None:
         """Take over a dense state."""
-        vars(self).update(vars(sparse(dense)))
+        found = sparse(dense)
+        self.seeds, self.networks, self.step, self.moments = found.seeds, found.networks, found.step, found.moments
+        self.skeletons, self.pruned = found.skeletons, found.pruned
 
     def named(self) -> Iterator[tuple[str, Tensor]]:
         return self.dense().named()

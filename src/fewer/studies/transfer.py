@@ -13,7 +13,7 @@ from fewer.core.engines.nets import NetworkSet
 from fewer.core.task import Predict
 from fewer.ensemble.combine import combine
 from fewer.report.groups import interval
-from fewer.run.job import Trained, load
+from fewer.run.load import Trained, load
 from fewer.studies.matrix.cases import Case, cases, size_of
 from fewer.studies.matrix.measure import Asked, measure, spelled
 from fewer.studies.study import Log, Result

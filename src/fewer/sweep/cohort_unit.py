@@ -15,12 +15,12 @@ from fewer.core.engines.base import Training
 from fewer.core.engines.cohort import Cohort
 from fewer.core.engines.evaluate import evaluate_cohort
 from fewer.core.engines.loop import Loop, diverged_, fit, not_finite, save_results
-from fewer.core.errors import UserError
+from fewer.core.errors import Diverged, UserError
 from fewer.core.files import checkpoint
-from fewer.core.files.run_folder import Folder
+from fewer.core.files.run_folder import CONFIG, METRICS, Folder
 from fewer.core.task import Task
-from fewer.pruning.pruning import prune_
 from fewer.pruning.schedules.gradual import events_for
+from fewer.run.beginning import restore_or_prune_
 from fewer.run.job import Job
 from fewer.sweep.failure import Failure, failure_of
 
@@ -55,7 +55,8 @@ class Rates(Cohort):
 def shared(job: Job) -> str | None:
     """What points must have in common to be one cohort; None: always alone."""
     prune = job.prune
-    if job.engine not in ("auto", "cohort") or job.start_from or job.training.precision == "bfloat16":
+    training = job.training
+    if job.engine not in ("auto", "cohort") or job.start_from or training.precision == "bfloat16" or training.compile:
         return None
     if prune is not None and prune.when == "rounds":
         return None
@@ -80,10 +81,10 @@ def run_together(jobs: Mapping[str, Job], folder: Folder, points: Path, loop: Lo
             events = events_for(prunings, engine.training.steps)
             try:
                 fit(engine, folder, events=events, loop=loop)
+            except Diverged as error:
+                return dict.fromkeys(jobs, failure_of(error)) | _by_name(jobs, dead)
             except UserError as error:
-                if (failure := failure_of(error)).kind != "diverged":
-                    raise NotBatchable(failure.why) from None  # one replica's pruning was refused on the way
-                return dict.fromkeys(jobs, failure) | _by_name(jobs, dead)
+                raise NotBatchable(failure_of(error).why) from None  # one replica's pruning was refused on the way
             # all that follows can be done again from here
             checkpoint.save(engine, folder)
             for replica in diverged_(engine):
@@ -116,31 +117,30 @@ def _engine(jobs: Sequence[Job]) -> Rates:
 def _begin_(engine: Rates, jobs: Sequence[Job], folder: Folder) -> dict[int, Failure]:
     """Restore or prune. A replica that cannot be pruned goes on unpruned and is not counted."""
     dead: dict[int, Failure] = {}
-    if checkpoint.restore_(engine, folder):
+
+    def refused(replica: int, error: UserError) -> None:
+        dead[replica] = failure_of(error)
+
+    if restore_or_prune_(engine, folder, [job.prune for job in jobs], refused=refused):
         found = folder.read_json("refused.json") if (folder.path / "refused.json").exists() else {}
         return {int(replica): Failure(**failure) for replica, failure in found.items()}
-    for replica, job in enumerate(jobs):
-        if job.prune is not None and job.prune.when != "gradual":
-            try:
-                prune_(engine, job.prune, replica)
-            except UserError as error:
-                dead[replica] = failure_of(error)
     folder.write_json("refused.json", {str(replica): dataclasses.asdict(found) for replica, found in dead.items()})
     return dead
 
 
 def _write(engine: Rates, jobs: Mapping[str, Job], dead: Mapping[int, Failure], folder: Folder, points: Path) -> None:
     metrics = evaluate_cohort(engine.task, engine.state)
+    for found, step in zip(metrics, engine.chosen):
+        found["chosen_step"] = step
     lines, made = folder.lines(), folder.versions()
     for replica, (name, job) in enumerate(jobs.items()):
         part = Folder(points / name)
         if replica in dead or part.finished:
             continue
         part.prepare()
-        part.write_json("config.json", {**job.config(), "cohort": list(jobs), "versions": made})
+        part.write_json(CONFIG, {**job.config(), "cohort": list(jobs), "versions": made})
         own = [{key: value[replica] if isinstance(value, list) else value for key, value in line.items()}
                for line in lines]  # fmt: skip
-        with open(part.path / "metrics.jsonl", "w") as file:
-            file.writelines(json.dumps(line) + "\n" for line in own)
+        part.write_lines(own)
         save_results(engine, replica, part)
-        part.write_json("metrics.json", metrics[replica])  # last: its presence means finished
+        part.write_json(METRICS, metrics[replica])  # last: its presence means finished

@@ -5,13 +5,12 @@ from __future__ import annotations
 import traceback
 from dataclasses import dataclass
 
-from fewer.core.errors import UserError
+from fewer.core.errors import Diverged, UserError
 from fewer.core.machine.memory import out_of_memory
 
 __all__ = ["Failure", "failure_of"]
 
 KINDS = ("out of memory", "diverged", "user error", "worker died", "error")
-_DIVERGED = "weights that are not finite"  # how the training loop begins its refusal
 
 
 @dataclass(frozen=True)
@@ -34,5 +33,5 @@ def failure_of(error: BaseException) -> Failure:
     if out_of_memory(error):
         return Failure("out of memory", line[:300])
     if isinstance(error, UserError):
-        return Failure("diverged" if error.given.startswith(_DIVERGED) else "user error", line)
+        return Failure("diverged" if isinstance(error, Diverged) else "user error", line)
     return Failure("error", f"{type(error).__name__}: {line[:300]}", "".join(traceback.format_exception(error)))

@@ -34,6 +34,7 @@ from typing import Any
 
 from fewer.core.errors import UserError
 from fewer.core.settings import nearest, setting
+from fewer.run.options import parse_seeds
 from fewer.sweep.point import Point, checked_key, point_of
 
 __all__ = ["Grid", "Resources", "grid_of", "read_grid"]
@@ -144,10 +145,7 @@ def _product(entry: Flat) -> Iterator[Flat]:
 
 def _values(key: str, value: Any) -> Sequence[Any]:
     if key == "seed" and isinstance(value, str):
-        begin, dash, end = value.partition("-")
-        if not (begin.isdigit() and (not dash or end.isdigit())):
-            raise UserError(f"seed = {value!r}", "a number, a list or a range such as 0-4")
-        return range(int(begin), int(end or begin) + 1)
+        return parse_seeds(value)
     values = value if isinstance(value, list) else [value]
     if not values:
         raise UserError(f"{key} = []", "at least one value", "leave the key out")

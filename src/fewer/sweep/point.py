@@ -9,21 +9,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fewer.attack.hardening.recipe import harden_text
-from fewer.core.engines.base import Training
-from fewer.core.engines.optimizer import Optimizer
+from fewer.core.engines.base import check_device
 from fewer.core.errors import UserError
-from fewer.core.registry import task_class
 from fewer.core.renamed import former_hardening
-from fewer.core.settings import from_text, nearest
-from fewer.pruning.pruning import Pruning
-from fewer.pruning.recipe import parse_prune
-from fewer.run.job import Job, job_from
+from fewer.core.settings import nearest
+from fewer.pruning.recipe import dense
+from fewer.run.job import Job
+from fewer.run.load import job_from
+from fewer.run.options import KEYS, job_of, text_of
 
-__all__ = ["KEYS", "Point", "checked_key", "point_of"]
+__all__ = ["Point", "checked_key", "point_of"]
 
-KEYS = ("task", "seed", "steps", "batch", "precision", "device", "engine", "prune", "sparsity", "harden", "from")
-_GROUPS = {"optimizer": Optimizer, "prune": Pruning}
+_GROUPS = ("set", "optimizer", "prune")  # tables of a grid file, each key a word
+_SHORT = {"seeds": "seed", "start_from": "from"}  # what a grid calls them, one seed a point
 
 
 @dataclass(frozen=True)
@@ -66,76 +64,36 @@ class Point:
 
 
 def checked_key(key: str, where: str) -> str:
-    """A key of a grid, or an error that names the nearest one."""
-    group, dot, name = key.partition(".")
-    if not dot and key in KEYS:
+    """A key of a grid, or an error that names the nearest one; those inside a group are checked with the point."""
+    group, dot, _ = key.partition(".")
+    known = [_SHORT.get(word, word) for word in KEYS if word != "settings"]
+    if (group in _GROUPS) if dot else (key in known):
         return key
-    if dot and group == "set":
-        return key  # known only to the task, which checks it when the point is made
-    if dot and group in _GROUPS:
-        names = [entry.name for entry in dataclasses.fields(_GROUPS[group])]
-        if name in names:
-            return key
-        raise UserError(f"{key!r} in {where}", f"a setting of {group}", nearest(name, names))
-    raise UserError(f"{key!r} in {where}", "what `fewer train` knows", nearest(key, [*KEYS, "set", "optimizer"]))
+    if not dot and key in _SHORT:
+        return _SHORT[key]
+    raise UserError(f"{key!r} in {where}", "what `fewer train` knows", nearest(key, [*known, "set"]))
 
 
 def point_of(flat: Mapping[str, Any], labels: Mapping[str, Any]) -> Point:
     """A point from keys such as `task`, `set.network`, `optimizer.lr`; what is wrong is said before anything runs."""
     if "task" not in flat:
         raise UserError("a grid without a task", "its name", 'write task = "NAME" under [base]')
-    kind, settings = task_class(str(flat["task"]))
-    words = tuple(sorted(f"{key[4:]}={_text(value)}" for key, value in flat.items() if key.startswith("set.")))
-    if settings is not None:
-        from_text(settings, words)
-    elif words:
-        raise UserError(f"setting {words[0]}", f"no settings: {flat['task']} has none", "leave it out")
-    job = Job(
-        task=str(flat["task"]),
-        settings=words,
-        training=_training(flat, kind.recommended),
-        prune=_pruning(flat),
-        harden=harden_text(str(flat.get("harden", ""))),
-        engine=str(flat.get("engine", "auto")),
-        seeds=(_whole(flat.get("seed", 0), "seed"),),
-        start_from=str(flat["from"]) if flat.get("from") else None,
-    )
-    shown = {key: value for key, value in labels.items() if job.prune is not None or not _of_pruning(key)}
-    return Point(job, str(flat.get("device", "cpu")), {**shown, "seed": job.seeds[0]})
+    words = dict(flat)
+    task, device = str(words.pop("task")), str(words.pop("device", "cpu"))
+    check_device(device)
+    words["seeds"], words["start_from"] = words.pop("seed", 0), words.pop("from", None)
+    own = [key for key in words if key.startswith("set.")]
+    words["settings"] = sorted(f"{key[4:]}={text_of(words.pop(key))}" for key in own)  # a table has no order
+    idle = _idle(words)
+    job = job_of(task, {key: value for key, value in words.items() if key not in idle})
+    if len(job.seeds) > 1:
+        raise UserError(f"seeds {flat['seed']} in one point", "one seed", "put seed under [axes]")
+    shown = {key: value for key, value in labels.items() if key not in idle}
+    return Point(job, device, {**shown, "seed": job.seeds[0]})
 
 
-def _of_pruning(key: str) -> bool:
-    return key == "sparsity" or key.startswith("prune.")
-
-
-def _training(flat: Mapping[str, Any], recommended: Mapping[str, Any]) -> Training:
-    options = dict(recommended)
-    for key in ("steps", "batch"):
-        if key in flat:
-            options[key] = _whole(flat[key], key)
-    if "precision" in flat:
-        options["precision"] = str(flat["precision"])
-    changes = {key.partition(".")[2]: _text(value) for key, value in flat.items() if key.startswith("optimizer.")}
-    if changes:
-        options["optimizer"] = from_text(Optimizer, changes, options.get("optimizer"))
-    return Training(**options)
-
-
-def _pruning(flat: Mapping[str, Any]) -> Pruning | None:
-    more = [f"{key[6:]}={_text(value)}" for key, value in flat.items() if key.startswith("prune.")]
-    if "sparsity" in flat:
-        more.append(f"sparsity={_text(flat['sparsity'])}")
-    return parse_prune(str(flat.get("prune", "")), more)
-
-
-def _whole(value: Any, key: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise UserError(f"{key} = {value!r}", "a whole number")
-    return value
-
-
-def _text(value: Any) -> str:
-    """A value of TOML as the command line spells it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return ",".join(_text(part) for part in value) if isinstance(value, list) else str(value)
+def _idle(words: Mapping[str, Any]) -> set[str]:
+    """Words that mean nothing to a dense point: an axis of methods may have dense beside the sparsities of another."""
+    if not dense(str(words.get("prune", ""))):
+        return set()
+    return {key for key in words if key.startswith("prune.") or (key == "sparsity" and "prune" in words)}

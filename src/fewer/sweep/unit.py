@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fewer.core.engines.loop import Loop
-from fewer.core.errors import UserError
+from fewer.core.errors import Busy
 from fewer.core.files.run_folder import Folder
 from fewer.sweep.cohort_unit import NotBatchable, run_together
 from fewer.sweep.failure import Failure, failure_of
@@ -98,7 +98,7 @@ def _patiently(work: Callable[[], Any]) -> Any:
     while True:
         try:
             return work()
-        except UserError as error:
-            if "is being trained by another process" not in error.given or time.monotonic() > deadline:
+        except Busy:
+            if time.monotonic() > deadline:
                 raise
             time.sleep(0.2)

@@ -17,7 +17,8 @@ from fewer.core.engines.base import Engine, Training
 from fewer.core.engines.loop import Loop, diverged_
 from fewer.core.errors import UserError
 from fewer.core.files.run_folder import Folder
-from fewer.run.job import Job, load
+from fewer.run.job import Job
+from fewer.run.load import load
 from tests.toys import Fit, Patches
 
 

@@ -16,10 +16,11 @@ from fewer.core.engines.loop import Loop, fit
 from fewer.core.engines.optimizer import Optimizer
 from fewer.core.engines.plain import Plain
 from fewer.core.errors import UserError
-from fewer.core.files.best_checkpoint import FILE, BestCheckpoint
-from fewer.core.files.run_folder import Folder
+from fewer.core.files.best_checkpoint import BestCheckpoint
+from fewer.core.files.run_folder import BEST, Folder
 from fewer.pruning.pruning import Pruning
-from fewer.run.job import Job, load
+from fewer.run.job import Job
+from fewer.run.load import load
 from tests.toys import Fit
 
 HERE = f"{__name__}:Peaked"
@@ -99,7 +100,7 @@ def test_a_killed_run_goes_on_to_the_same_choice(tmp_path: Path) -> None:
 
     with pytest.raises(Kill):
         fit(Plain(Peaked(), training(patience=3), 3), folder, loop=Loop(log_every=4, save_seconds=0, on_log=stop))
-    assert (tmp_path / FILE).exists() and (tmp_path / "state.safetensors").exists()
+    assert (tmp_path / BEST).exists() and (tmp_path / "state.safetensors").exists()
     again = Plain(Peaked(), training(patience=3), 3)
     fit(again, folder)
     assert again.chosen == whole.chosen and again.count == whole.count
@@ -133,7 +134,7 @@ def test_a_score_that_is_no_number_is_never_the_best() -> None:
 def test_a_run_says_which_step_was_chosen_and_leaves_no_spare_files(tmp_path: Path) -> None:
     (metrics,) = Job(HERE, training=training(), seeds=(3,)).run(tmp_path / "run")
     assert metrics["chosen_step"] == by_hand(3)[0]
-    assert not (tmp_path / "run" / FILE).exists()
+    assert not (tmp_path / "run" / BEST).exists()
     assert load(tmp_path / "run").metrics == metrics
     lines = [line for line in Folder(tmp_path / "run").lines() if "validation/score" in line]
     assert [line["step"] for line in lines] == list(range(5, 61, 5))

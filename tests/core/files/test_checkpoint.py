@@ -14,10 +14,10 @@ from fewer.core.engines.loop import Loop
 from fewer.core.engines.plain import Plain
 from fewer.core.errors import UserError
 from fewer.core.files import checkpoint
-from fewer.core.files.best_checkpoint import FILE
-from fewer.core.files.run_folder import Damaged, Folder
+from fewer.core.files.run_folder import BEST, Damaged, Folder
 from fewer.pruning.pruning import Pruning
-from fewer.run.job import Job, load
+from fewer.run.job import Job
+from fewer.run.load import load
 from tests.toys import Fit
 
 RESULTS = ("weights.safetensors", "mask.safetensors", "metrics.json", "metrics.jsonl")
@@ -132,10 +132,10 @@ def test_a_step_that_the_training_does_not_have_is_refused(tmp_path: Path, step:
 
 def test_a_damaged_best_checkpoint_is_refused(tmp_path: Path) -> None:
     out = interrupted(tmp_path / "run", validate_every=2)
-    flip(out / FILE)
+    flip(out / BEST)
     with pytest.raises(UserError, match="damaged"):
         job(validate_every=2).run(out)
-    Folder(out).write_tensors(FILE, {"step": torch.tensor(1)})
+    Folder(out).write_tensors(BEST, {"step": torch.tensor(1)})
     with pytest.raises(UserError, match="without scores"):
         job(validate_every=2).run(out)
 

@@ -14,7 +14,8 @@ from fewer.core.engines.base import Training
 from fewer.core.errors import UserError
 from fewer.core.files.run_folder import Folder
 from fewer.pruning.pruning import Pruning
-from fewer.run.job import Job, job_from, load
+from fewer.run.job import Job
+from fewer.run.load import job_from, load
 
 JOB = Job("tests.toys:Fit", training=Training(steps=2, batch=8), prune=Pruning("magnitude", 0.5))
 Lines = pytest.CaptureFixture[str]

@@ -10,7 +10,8 @@ import pytest
 from fewer.core.engines.base import Training
 from fewer.core.errors import UserError
 from fewer.core.files.fingerprints import named_files
-from fewer.run.job import Job, load
+from fewer.run.job import Job
+from fewer.run.load import load
 from fewer.systems.vision.task.digits import read_digits
 
 

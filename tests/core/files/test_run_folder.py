@@ -19,10 +19,10 @@ from fewer.core.engines.base import Training
 from fewer.core.engines.loop import Loop
 from fewer.core.errors import UserError
 from fewer.core.files import atomic as whole
-from fewer.core.files.atomic import write_atomically
 from fewer.core.files.run_folder import Folder
 from fewer.pruning.pruning import Pruning
-from fewer.run.job import Job, load
+from fewer.run.job import Job
+from fewer.run.load import load
 from tests.toys import Patches
 
 
@@ -190,14 +190,14 @@ def test_the_state_of_another_run_is_refused(tmp_path: Path) -> None:
 def test_a_disk_that_refuses_leaves_the_old_file_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, word: str
 ) -> None:
-    write_atomically(tmp_path / "file", b"good")
+    whole.write_atomically(tmp_path / "file", b"good")
 
     def fail(handle: int) -> None:
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(whole.os, "fsync", fail)
     with refused("file", word):
-        write_atomically(tmp_path / "file", b"better")
+        whole.write_atomically(tmp_path / "file", b"better")
     assert (tmp_path / "file").read_bytes() == b"good"
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 

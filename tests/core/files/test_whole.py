@@ -51,7 +51,7 @@ def test_a_process_killed_in_the_middle_leaves_the_old_file_and_the_next_writer_
     write_atomically(target, b"good")
     code = f"""
 import os, signal
-from fewer.core import whole
+from fewer.core.files import atomic as whole
 whole.os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)
 whole.write_atomically({str(target)!r}, b"better")
 """

@@ -20,7 +20,8 @@ from fewer.custom.contract import check
 from fewer.packs import pack
 from fewer.pruning.paths import lint
 from fewer.pruning.pruning import Pruning, mask_for, prune_
-from fewer.run.job import Job, Trained
+from fewer.run.job import Job
+from fewer.run.load import Trained
 from fewer.run.packing import pack_run
 from fewer.sparse.engine import sparse_engine
 from fewer.systems.control.task.algorithms.normaliser import Normaliser

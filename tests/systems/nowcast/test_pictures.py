@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 from fewer.core.engines.evaluate import predictor
-from fewer.run.job import Trained
+from fewer.run.load import Trained
 from fewer.systems.nowcast.pictures import by_hour, by_lead, film
 from fewer.systems.nowcast.report import rained
 from fewer.systems.nowcast.task.scores.shares import remark, wet_shares

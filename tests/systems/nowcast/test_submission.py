@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fewer.cli import main
 from fewer.core.engines.evaluate import predictor
 from fewer.core.errors import UserError
-from fewer.run.job import load
+from fewer.run.load import load
 from fewer.systems.nowcast.commands.submit import _renumbered
 from fewer.systems.nowcast.task.files.archive import Reading, open_archive
 from fewer.systems.nowcast.task.files.layout import CONTESTS, Place

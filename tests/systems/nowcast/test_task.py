@@ -23,7 +23,8 @@ from fewer.core.engines.state import fresh_modules
 from fewer.core.errors import UserError
 from fewer.core.task import Data
 from fewer.packs.pack import load as load_pack
-from fewer.run.job import Job, load
+from fewer.run.job import Job
+from fewer.run.load import load
 from fewer.run.packing import pack_run
 from fewer.systems.nowcast.task.files.layout import Place
 from fewer.systems.nowcast.task.generated.archive import write_archive

@@ -6,10 +6,9 @@ GraSP on it score with attacked inputs.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -21,19 +20,18 @@ from fewer.attack.ball import Bounds, Budget
 from fewer.attack.hardening.losses import mart, trades
 from fewer.attack.hardening.recipe import Hardening, parse_harden
 from fewer.attack.iteration import Attack
-from fewer.core.abilities import Attackable, ability, perturbable_input
+from fewer.core.abilities import Attackable, Variant, ability, perturbable_input
 from fewer.core.engines.nets import frozen
 from fewer.core.errors import UserError
 from fewer.core.task import Nets, Noise, Objective, Task
 
-__all__ = ["harden", "ramped"]
+__all__ = ["Hardened", "harden", "ramped"]
 
 Loss = Callable[[Nets, Any, Noise], Tensor]
 Craft = Callable[[Nets, Any, Noise], Attack]  # the attack on one step's batch, at that step's budget
-Kind = TypeVar("Kind", bound=Task[Any])
 
 
-def harden(task: Kind, recipe: Hardening | str, *, total: int | None = None) -> Kind:
+def harden(task: Task[Any], recipe: Hardening | str, *, total: int | None = None) -> Hardened:
     """The task with every objective's loss taken on batches attacked through the task's attack loss.
 
     `total` is the number of training steps, which a budget ramp needs. Attacked batches are made with the current
@@ -47,19 +45,21 @@ def harden(task: Kind, recipe: Hardening | str, *, total: int | None = None) -> 
             "the total number of training steps",
             "pass total= to harden, or ramp=0",
         )
-    hardened = copy.copy(task)
-    # asked of the copy: an engine moves the constants of the task it is given, and the losses must see them moved
-    clean = task.objectives() if "objectives" in vars(task) else type(task).objectives(hardened)
-    objectives = tuple(
-        replace(objective, loss=_hardened(hardened, objective.loss, settings, total or 0)) for objective in clean
-    )
+    return Hardened(task, settings, total or 0)
 
-    def attacked_objectives() -> tuple[Objective[Any], ...]:
-        return objectives
 
-    # the copy keeps the task's class and so all its abilities; only this one answer differs
-    object.__setattr__(hardened, "objectives", attacked_objectives)
-    return hardened
+class Hardened(Variant):
+    """A task whose objectives are those of another on attacked batches."""
+
+    def __init__(self, task: Task[Any], settings: Hardening, total: int) -> None:
+        super().__init__(task)
+        self.attacked = tuple(
+            replace(objective, loss=_hardened(self.task, objective.loss, settings, total))
+            for objective in self.task.objectives()
+        )
+
+    def objectives(self) -> tuple[Objective[Any], ...]:
+        return self.attacked
 
 
 def ramped(settings: Hardening, total: int, noise: Noise) -> Budget:

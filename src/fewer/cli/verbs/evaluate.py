@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Figures of each run."""
     from fewer.cli.show import show
     from fewer.pruning.reach import count
-    from fewer.run.job import load
+    from fewer.run.load import load
 
     results = {}
     for path in arguments.run:

@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Write it, say how small it is."""
     from fewer.cli.show import show
     from fewer.packs.pack import Allowance, unpack
-    from fewer.run.job import load
+    from fewer.run.load import load
     from fewer.run.packing import pack_run
 
     trained = load(arguments.run, arguments.set)

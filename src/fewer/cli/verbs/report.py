@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> None:
     from fewer.cli.show import show
     from fewer.core.files.atomic import write_atomically
     from fewer.report.runs import page_of
-    from fewer.run.job import load
+    from fewer.run.load import load
 
     runs = [load(part) for path in arguments.run for part in members(Path(path))]
     page = page_of(runs, arguments.title, arguments.attack or [], arguments.limit)
@@ -32,5 +32,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 def members(path: Path) -> list[Path]:
     """A run, or the runs of a cohort's folder."""
-    parts = sorted(path.glob("seed-*"))
-    return parts or [path]
+    from fewer.core.files.run_folder import Folder
+
+    return [folder.path for folder in Folder(path).seeds()] or [path]

@@ -8,7 +8,7 @@ import os
 from fewer import zoo
 from fewer.cli.opened import add_trust, allowance
 from fewer.cli.words import offer
-from fewer.core.errors import UserError
+from fewer.core.errors import MissingExtra, UserError
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] == "fewer":
             raise
-        raise UserError(f"no {error.name}", "what serving needs", "pip install 'fewer[serve]'") from None
+        raise MissingExtra(f"no {error.name}", "what serving needs", "pip install 'fewer[serve]'") from None
     from fewer.serve.limits import Limits
     from fewer.serve.models import open_models
 

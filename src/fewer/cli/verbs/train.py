@@ -22,40 +22,32 @@ EXAMPLES = """examples:
   fewer train vision --from runs/snip95 --steps 500 --out runs/tuned"""
 
 
-_TRAINING = ("steps", "batch", "precision", "device", "validate_every", "patience", "compile")
-
-
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
     parser.epilog, parser.formatter_class = EXAMPLES, argparse.RawDescriptionHelpFormatter
     offer(parser.add_argument("task", help="a task's name, or module:Class for your own"), systems)
     parser.add_argument("--out", required=True, help="run folder; the same command goes on where it was killed")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a task setting")
+    parser.add_argument("--set", dest="settings", action="append", metavar="KEY=VALUE", help="a task setting")
     offer(parser.add_argument("--prune", metavar="METHOD[,KEY=VALUE...]", help=either(METHODS)), METHODS)
-    parser.add_argument("--sparsity", type=float, help="share of the prunable weights to remove (default 0.9)")
+    parser.add_argument("--sparsity", help="share of the prunable weights to remove (default 0.9)")
     harden = parser.add_argument(
         "--harden", metavar="KIND:BUDGET", help=f"adversarial training, such as pgd:0.3: {either(KINDS)}"
     )
     offer(harden, budgeted(KINDS))
     parser.add_argument("--from", dest="start_from", metavar="RUN", help="start from a finished run's weights and mask")
-    parser.add_argument("--seeds", default="0", help="0, 0-4 or 0,3,7; several train as a cohort")
-    offer(parser.add_argument("--engine", default="auto", help=either(ENGINES)), ENGINES)
-    offer(parser.add_argument("--device", default="cpu", help=either(DEVICES)), DEVICES)
-    parser.add_argument("--steps", type=int)
-    parser.add_argument("--batch", type=int)
+    parser.add_argument("--seeds", help="0, 0-4 or 0,3,7; several train as a cohort (default 0)")
+    offer(parser.add_argument("--engine", help=f"{either(ENGINES)} (default auto)"), ENGINES)
+    offer(parser.add_argument("--device", help=f"{either(DEVICES)} (default cpu)"), DEVICES)
+    parser.add_argument("--steps")
+    parser.add_argument("--batch")
     optimizer = parser.add_argument(
         "--optimizer", metavar="KIND[,KEY=VALUE...]", help=f"{either(OPTIMIZERS)}, such as adam,lr=1e-3,decay_from=0.5"
     )
     offer(optimizer, OPTIMIZERS)
     offer(parser.add_argument("--precision", help=either(PRECISIONS)), PRECISIONS)
-    parser.add_argument(
-        "--validate-every",
-        type=int,
-        metavar="STEPS",
-        help="validate that often and end with the best weights",
-    )
-    parser.add_argument("--choose-every", dest="validate_every", type=int, action=Renamed, help=argparse.SUPPRESS)
-    parser.add_argument("--patience", type=int, metavar="VALIDATIONS", help="stop after that many without improvement")
+    parser.add_argument("--validate-every", metavar="STEPS", help="validate that often and end with the best weights")
+    parser.add_argument("--choose-every", dest="validate_every", action=Renamed, help=argparse.SUPPRESS)
+    parser.add_argument("--patience", metavar="VALIDATIONS", help="stop after that many without improvement")
     parser.add_argument(
         "--compile", action="store_true", default=None, help="torch.compile on CUDA: minutes, then fast"
     )
@@ -75,14 +67,15 @@ def run(arguments: argparse.Namespace) -> None:
     from fewer.core.files.run_folder import Folder
     from fewer.pruning.reach import count
     from fewer.run.diagnostics import signs
-    from fewer.run.job import load
+    from fewer.run.load import load
+    from fewer.run.options import KEYS, job_of
     from fewer.run.tensorboard import watching
 
     if arguments.threads is not None:
         if arguments.threads < 1:
             raise UserError(f"--threads {arguments.threads}", "at least 1")
         torch.set_num_threads(arguments.threads)
-    job = job_of(arguments)
+    job = job_of(arguments.task, {word: getattr(arguments, word) for word in KEYS if word != "task"})
     rank = int(os.environ.get("RANK", "0"))  # under torchrun only the first process speaks
     if arguments.log and job.prune is not None and job.prune.when == "rounds":
         raise UserError("--log with when=rounds, many trainings in one", "a single training", "leave --log out")
@@ -110,59 +103,6 @@ def run(arguments: argparse.Namespace) -> None:
     for run in runs if job.harden else ():
         for sentence in signs(run):
             print(f"fewer: {run.path}: {sentence}", file=sys.stderr)
-
-
-def job_of(arguments: argparse.Namespace):  # type: ignore[no-untyped-def]
-    """The job the words describe; everything wrong with it is said now, not after hours."""
-    from fewer.attack.hardening.recipe import harden_text
-    from fewer.core.engines.base import Training
-    from fewer.core.engines.optimizer import Optimizer
-    from fewer.core.registry import task_class
-    from fewer.core.settings import from_text
-    from fewer.pruning.recipe import parse_prune
-    from fewer.run.job import Job
-
-    kind, _ = task_class(arguments.task)
-    wanted = {name: getattr(arguments, name) for name in _TRAINING}
-    options = {**kind.recommended, **{name: value for name, value in wanted.items() if value is not None}}
-    if arguments.optimizer:
-        options["optimizer"] = from_text(Optimizer, _pairs(arguments.optimizer, "kind"), options.get("optimizer"))
-    prune = parse_prune(arguments.prune, () if arguments.sparsity is None else (f"sparsity={arguments.sparsity}",))
-    if prune is None and arguments.sparsity is not None:
-        raise UserError(f"--sparsity {arguments.sparsity} alone", "a method to prune by", "add --prune snip")
-    return Job(
-        task=arguments.task,
-        settings=tuple(arguments.set),
-        training=Training(**options),
-        prune=prune,
-        harden=harden_text(arguments.harden),
-        engine=arguments.engine,
-        seeds=seeds_of(arguments.seeds),
-        start_from=arguments.start_from,
-    )
-
-
-def _pairs(text: str, first: str) -> list[str]:
-    name, *rest = text.split(",")
-    return [f"{first}={name}", *rest]
-
-
-def seeds_of(text: str) -> tuple[int, ...]:
-    """Whole numbers from `0-4` or `0,3,7`.
-
-    >>> seeds_of("0-2,7")
-    (0, 1, 2, 7)
-    """
-    found: list[int] = []
-    try:
-        for part in text.split(","):
-            begin, dash, end = part.partition("-")
-            found += range(int(begin), int(end) + 1) if dash else [int(begin)]
-    except ValueError:
-        raise UserError(f"--seeds {text}", "whole numbers such as 0-4 or 0,3,7") from None
-    if not found:
-        raise UserError(f"--seeds {text}, which is none", "whole numbers such as 0-4 or 0,3,7")
-    return tuple(found)
 
 
 def summary(found: list[dict[str, float]]) -> dict[str, object]:

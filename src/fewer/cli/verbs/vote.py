@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> None:
     from fewer.cli.show import show
     from fewer.core.engines.evaluate import evaluate, predictor
     from fewer.ensemble.combine import combine
-    from fewer.run.job import load
+    from fewer.run.load import load
 
     runs = [load(path) for path in arguments.run]
     task = runs[0].task

@@ -23,7 +23,7 @@ from fewer.core.errors import UserError
 from fewer.core.seed import shuffled
 from fewer.core.task import Objective, Task
 
-__all__ = ["Engine", "Training", "move_"]
+__all__ = ["Engine", "Training", "check_device", "move_"]
 
 Parts = tuple[Tensor, Tensor, Tensor | None, optimizer.State]  # weights, gradient, mask, moments
 
@@ -55,14 +55,19 @@ class Training:
             )  # fmt: skip
         if self.precision not in PRECISIONS:
             raise UserError(f"precision {self.precision!r}", f"one of {', '.join(PRECISIONS)}")
-        if self.device not in ("cpu", "cuda") and not self.device.startswith("cuda:"):
-            raise UserError(f"device {self.device!r}", "cpu, cuda or cuda:N")
+        check_device(self.device)
         if self.device.startswith("cuda") and not torch.cuda.is_available():
             raise UserError(f"device {self.device}", "a CUDA GPU that torch can see", "use --device cpu")
 
     @property
     def dtype(self) -> torch.dtype:
         return torch.float64 if self.precision == "float64" else torch.float32  # bfloat16 keeps its weights in float32
+
+
+def check_device(name: str) -> None:
+    """Refuse what is no device's name, whether or not the device is here."""
+    if name not in ("cpu", "cuda") and not name.startswith("cuda:"):
+        raise UserError(f"device {name!r}", "cpu, cuda or cuda:N")
 
 
 class Engine(ABC):
@@ -95,6 +100,14 @@ class Engine(ABC):
         self.ahead = (-1, self.seeds)  # on a CPU: a first step and the order of those that follow
         self.counted = [0] * len(self.objectives)  # turns whose losses `mean_losses` has already given
         self.chosen: tuple[int, ...] = ()  # where validation chose: the step whose weights each replica ended with
+
+    def adopt_(self, other: Engine) -> None:
+        """Take over another engine's training where it stands, instead of starting one."""
+        self.task, self.training, self.device = other.task, other.training, other.device
+        self.objectives, self.copies, self.settings = other.objectives, other.copies, other.settings
+        self.data, self.state, self.seeds = other.data, other.state, other.seeds
+        self.losses, self.count, self.ahead = other.losses, other.count, other.ahead
+        self.counted, self.chosen = other.counted, other.chosen
 
     @abstractmethod
     def gradients(self, objective: Objective[Any], batch: Any) -> tuple[Tensor, dict[str, Tensor]]:

@@ -15,10 +15,10 @@ from typing import Any, Protocol
 from torch import nn
 
 from fewer.core.engines.base import Engine
-from fewer.core.errors import UserError
+from fewer.core.errors import Diverged, UserError
 from fewer.core.files import checkpoint
 from fewer.core.files.best_checkpoint import BestCheckpoint
-from fewer.core.files.run_folder import Folder
+from fewer.core.files.run_folder import MASK, WEIGHTS, Folder
 
 __all__ = ["Event", "Loop", "Watch", "diverged_", "fit", "not_finite", "save_results"]
 
@@ -69,7 +69,7 @@ def fit(
         if engine.count in (log_at, total):
             _speak(engine, folder, loop)
         if choice is not None and engine.count in (look_at, total):
-            _watch(engine, folder, loop, choice.look(engine))
+            _tell(engine, folder, loop, choice.look(engine))
         if folder is not None and time.monotonic() - saved > loop.save_seconds and engine.count % loop.log_every == 0:
             checkpoint.save(engine, folder)
             saved = time.monotonic()
@@ -106,13 +106,14 @@ def _speak(engine: Engine, folder: Folder | None, loop: Loop) -> None:
         line["loss/" + "+".join(objective.trains)] = values if len(values) > 1 else values[0]
     if folder is not None:
         folder.log(line)
-    if loop.on_log is not None:
-        loop.on_log(line)
-    _watch(engine, folder, loop, line)
+    _tell(engine, folder, loop, line)
     _refuse_diverged(engine)
 
 
-def _watch(engine: Engine, folder: Folder | None, loop: Loop, line: dict[str, Any]) -> None:
+def _tell(engine: Engine, folder: Folder | None, loop: Loop, line: dict[str, Any]) -> None:
+    """A line of the log, losses or validation, to whoever follows the training."""
+    if loop.on_log is not None:
+        loop.on_log(line)
     if loop.watch is not None:
         loop.watch(engine, folder, line)
 
@@ -123,9 +124,9 @@ def _refuse_diverged(engine: Engine) -> None:
         raise not_finite(engine.count)
 
 
-def not_finite(steps: int, whose: str = "") -> UserError:
+def not_finite(steps: int, whose: str = "") -> Diverged:
     """What a training that diverged says of itself."""
-    return UserError(
+    return Diverged(
         f"weights that are not finite after {steps} steps{whose}", "a training that converges",
         "lower the learning rate, or check the data for extreme values",
     )  # fmt: skip
@@ -142,11 +143,5 @@ def diverged_(engine: Engine) -> list[int]:
 
 def save_results(engine: Engine, replica: int, folder: Folder) -> None:
     """Weights and mask of one replica, as anybody may read them."""
-    weights = engine.state.weights_of(replica)
-    folder.write_tensors(
-        "weights.safetensors", {f"{net}/{key}": t for net, by_name in weights.items() for key, t in by_name.items()}
-    )
-    mask = engine.state.mask_of(replica)
-    folder.write_tensors(
-        "mask.safetensors", {f"{net}/{key}": t for net, by_name in mask.items() for key, t in by_name.items()}
-    )
+    folder.write_networks(WEIGHTS, engine.state.weights_of(replica))
+    folder.write_networks(MASK, engine.state.mask_of(replica))

@@ -14,14 +14,12 @@ from torch import Tensor
 
 from fewer.core.engines.evaluate import evaluate, evaluate_cohort, predictor
 from fewer.core.errors import UserError
-from fewer.core.files.run_folder import Folder
+from fewer.core.files.run_folder import BEST, Folder
 
 if TYPE_CHECKING:
     from fewer.core.engines.base import Engine
 
-__all__ = ["FILE", "BestCheckpoint"]
-
-FILE = "best.safetensors"
+__all__ = ["BestCheckpoint"]
 
 
 class BestCheckpoint:
@@ -34,10 +32,10 @@ class BestCheckpoint:
         self.scores = torch.full((replicas,), -math.inf, dtype=torch.float64)
         self.steps = torch.zeros(replicas, dtype=torch.float64)
         self.kept: dict[str, Tensor] = {}
-        if folder is not None and (folder.path / FILE).exists():
-            self.kept = folder.read_tensors(FILE)
+        if folder is not None and (folder.path / BEST).exists():
+            self.kept = folder.read_tensors(BEST)
             if not {"scores", "steps"} <= self.kept.keys():
-                raise UserError(f"{folder.path / FILE} without scores and steps", "what this run wrote", "train anew")
+                raise UserError(f"{folder.path / BEST} without scores and steps", "what this run wrote", "train anew")
             self.scores, self.steps = self.kept.pop("scores"), self.kept.pop("steps")
         self.scores, self.steps = engine.agreed(self.scores), engine.agreed(self.steps)
 
@@ -75,7 +73,7 @@ class BestCheckpoint:
                 rows = better.view(-1, *(1,) * (now.ndim - 1))
                 self.kept[key] = torch.where(rows, now, self.kept[key]) if key in self.kept else now.clone()
         if self.folder is not None:
-            self.folder.write_tensors(FILE, {**self.kept, "scores": self.scores, "steps": self.steps})
+            self.folder.write_tensors(BEST, {**self.kept, "scores": self.scores, "steps": self.steps})
         return line
 
     def restore_(self, engine: Engine) -> tuple[int, ...]:

@@ -5,24 +5,22 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from fewer.core.files.run_folder import Damaged, Folder
+from fewer.core.files.run_folder import BEST, PREVIOUS, STATE, Damaged, Folder
 
 if TYPE_CHECKING:
     from fewer.core.engines.base import Engine
 
 __all__ = ["forget", "restore_", "save"]
 
-_STATE, _PREVIOUS = "state.safetensors", "state.previous.safetensors"
-
 
 def save(engine: Engine, folder: Folder) -> None:
     """Everything that going on needs; the state before stays beside it."""
-    folder.write_tensors(_STATE, dict(engine.state.named()), previous=_PREVIOUS)
+    folder.write_tensors(STATE, dict(engine.state.named()), previous=PREVIOUS)
 
 
 def restore_(engine: Engine, folder: Folder) -> bool:
     """Go on from the newest state that is whole; False if there is none."""
-    there = [name for name in (_STATE, _PREVIOUS) if (folder.path / name).exists()]
+    there = [name for name in (STATE, PREVIOUS) if (folder.path / name).exists()]
     while there:
         try:
             engine.restore_(folder.read_tensors(there[0]))
@@ -36,6 +34,6 @@ def restore_(engine: Engine, folder: Folder) -> bool:
 
 
 def forget(folder: Folder) -> None:
-    """A finished run needs neither."""
-    for name in (_STATE, _PREVIOUS):
+    """Remove what only an unfinished run needs."""
+    for name in (STATE, PREVIOUS, BEST):
         folder.remove(name)

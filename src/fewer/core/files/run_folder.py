@@ -6,6 +6,11 @@ metrics.json          the final metrics; its presence means the run is finished
 weights.safetensors   network/parameter, dense, pruned weights exactly zero
 mask.safetensors      network/parameter, bool
 state.safetensors     what resuming needs, with the one before it; removed when the run is finished
+best.safetensors      the weights that did best on validation so far; removed then too
+seed-N/               one of several seeds, a run folder itself
+rounds/               the trainings of which a lottery ticket is the last
+
+Only this module spells these names: everybody else asks a `Folder`, or names a file by its constant.
 """
 
 from __future__ import annotations
@@ -13,7 +18,7 @@ from __future__ import annotations
 import fcntl
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,12 +26,17 @@ from typing import Any
 from safetensors import SafetensorError
 from torch import Tensor
 
-from fewer.core.errors import UserError
+from fewer.core.errors import Busy, UserError
 from fewer.core.files.atomic import clear_parts, finite, refusal, write_atomically
 from fewer.core.files.sealed import opened, sealed
 from fewer.core.renamed import modern
 
-__all__ = ["Damaged", "Folder"]
+__all__ = ["BEST", "CONFIG", "LOG", "MASK", "METRICS", "PREVIOUS", "STATE", "WEIGHTS", "Damaged", "Folder"]
+
+CONFIG, LOG, METRICS = "config.json", "metrics.jsonl", "metrics.json"
+WEIGHTS, MASK = "weights.safetensors", "mask.safetensors"
+STATE, PREVIOUS, BEST = "state.safetensors", "state.previous.safetensors", "best.safetensors"
+_SEED = "seed-"
 
 
 class Damaged(UserError):
@@ -41,7 +51,34 @@ class Folder:
 
     @property
     def finished(self) -> bool:
-        return (self.path / "metrics.json").exists()
+        return (self.path / METRICS).exists()
+
+    def seed(self, seed: int) -> Folder:
+        """The run of one of several seeds."""
+        return Folder(self.path / f"{_SEED}{seed}")
+
+    def seeds(self) -> list[Folder]:
+        """The runs of several seeds that are there; none where this is a single run."""
+        return [Folder(path) for path in sorted(self.path.glob(f"{_SEED}*"))]
+
+    @property
+    def of_a_seed(self) -> bool:
+        """Whether this is the run of one of several seeds, by its name."""
+        return self.path.name.startswith(_SEED)
+
+    def rounds(self) -> Path:
+        """Where the trainings lie of which a lottery ticket is the last."""
+        return self.path / "rounds"
+
+    def refuse_unless_one_run(self) -> None:
+        """What is read as a trained run is finished, and is not several of them."""
+        self.read_json(CONFIG)
+        if not self.finished:
+            raise UserError(
+                f"{self.path} is not finished", "a finished run", "run the same `fewer train` again to go on"
+            )
+        if (count := len(self.metrics())) > 1:
+            raise UserError(f"{self.path} holds {count} replicas", "one run", f"name one of {self.path}/{_SEED}*")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -55,7 +92,7 @@ class Folder:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise UserError(
+                raise Busy(
                     f"{self.path} is being trained by another process", "a folder of its own", "wait for it to end"
                 ) from None
             self.prepare()
@@ -64,7 +101,7 @@ class Folder:
     def prepare(self) -> None:
         """Make it if it is not there; take away what a killed writer left in it if it is a run's and no stranger's."""
         self.path.mkdir(parents=True, exist_ok=True)
-        if (self.path / "config.json").exists():
+        if (self.path / CONFIG).exists():
             clear_parts(self.path)
 
     def claim(self, config: Mapping[str, Any], versions: Mapping[str, Any]) -> bool:
@@ -73,8 +110,8 @@ class Folder:
         True if the folder was nobody's before.
         """
         wanted = json.loads(json.dumps(config))
-        if (self.path / "config.json").exists():
-            found = self.read_json("config.json")
+        if (self.path / CONFIG).exists():
+            found = self.read_json(CONFIG)
             if isinstance(found, dict):
                 found = modern(found)
                 found.pop("versions", None)
@@ -91,16 +128,16 @@ class Folder:
             raise UserError(
                 f"{self.path} holds {strangers[0]!r} but no run", "an empty or new folder", "choose another --out"
             )
-        self.write_json("config.json", {**wanted, "versions": dict(versions)})
+        self.write_json(CONFIG, {**wanted, "versions": dict(versions)})
         return True
 
     def abandon(self) -> None:
         """Give up a claim under which nothing was trained, so that a corrected command finds an empty folder."""
         files = [path.name for path in self.path.rglob("*") if path.is_file() and not path.name.startswith(".")]
-        if files == ["config.json"]:
-            for path in (self.path / "config.json", *self.path.rglob(".lock")):
+        if files == [CONFIG]:
+            for path in (self.path / CONFIG, *self.path.rglob(".lock")):
                 path.unlink(missing_ok=True)
-            for path in (*self.path.glob("seed-*"), self.path):
+            for path in (*[folder.path for folder in self.seeds()], self.path):
                 with suppress(OSError):
                     path.rmdir()
 
@@ -118,18 +155,18 @@ class Folder:
 
     def metrics(self) -> list[dict[str, float]]:
         """Of each replica, from metrics.json; one that could not be computed, null there, is NaN again."""
-        content = self.read_json("metrics.json")
+        content = self.read_json(METRICS)
         rows = content.get("replicas", [content]) if isinstance(content, dict) else None
         if not isinstance(rows, list) or not rows or not all(_are_figures(row) for row in rows):
-            raise Damaged(f"{self.path / 'metrics.json'} without metrics", "numbers by name", "train anew")
+            raise Damaged(f"{self.path / METRICS} without metrics", "numbers by name", "train anew")
         return [{name: math.nan if value is None else value for name, value in row.items()} for row in rows]
 
     def versions(self) -> dict[str, Any]:
         """What config.json says beside the settings."""
-        config = self.read_json("config.json")
+        config = self.read_json(CONFIG)
         found = config.get("versions", {}) if isinstance(config, dict) else None
         if not isinstance(found, dict) or not isinstance(found.get("files", {}), dict):
-            raise Damaged(f"{self.path / 'config.json'} without versions", "what `fewer train` wrote", "train anew")
+            raise Damaged(f"{self.path / CONFIG} without versions", "what `fewer train` wrote", "train anew")
         return found
 
     def read_tensors(self, name: str) -> dict[str, Tensor]:
@@ -147,9 +184,21 @@ class Folder:
         """With a checksum; `previous` is a name under which the file that was there before is kept."""
         write_atomically(self.path / name, sealed(tensors), previous=self.path / previous if previous else None)
 
+    def read_networks(self, name: str) -> dict[str, dict[str, Tensor]]:
+        """Tensors by network and parameter, as weights and masks are kept."""
+        found: dict[str, dict[str, Tensor]] = {}
+        for key, tensor in self.read_tensors(name).items():
+            network, _, parameter = key.partition("/")
+            found.setdefault(network, {})[parameter] = tensor
+        return found
+
+    def write_networks(self, name: str, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
+        """What `read_networks` reads."""
+        self.write_tensors(name, {f"{net}/{key}": t for net, by_name in tensors.items() for key, t in by_name.items()})
+
     def lines(self) -> list[dict[str, Any]]:
         """The log so far; a last line cut off by a kill is left out."""
-        path = self.path / "metrics.jsonl"
+        path = self.path / LOG
         try:
             *whole, _ = path.read_bytes().split(b"\n")  # what follows the last line's end is empty or cut off
         except FileNotFoundError:
@@ -171,17 +220,19 @@ class Folder:
 
     def forget_after(self, step: int) -> None:
         """Drop log lines that a resumed run will write again."""
-        if not (self.path / "metrics.jsonl").exists():
-            return
-        kept = [line for line in self.lines() if line["step"] <= step]
-        write_atomically(self.path / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in kept).encode())
+        if (self.path / LOG).exists():
+            self.write_lines([line for line in self.lines() if line["step"] <= step])
+
+    def write_lines(self, lines: Sequence[Mapping[str, Any]]) -> None:
+        """The whole log at once."""
+        write_atomically(self.path / LOG, "".join(json.dumps(line) + "\n" for line in lines).encode())
 
     def log(self, line: Mapping[str, Any]) -> None:
         try:
-            with open(self.path / "metrics.jsonl", "a") as file:
+            with open(self.path / LOG, "a") as file:
                 file.write(json.dumps(line) + "\n")
         except OSError as error:
-            raise refusal(error, self.path / "metrics.jsonl") from error
+            raise refusal(error, self.path / LOG) from error
 
     def remove(self, name: str) -> None:
         (self.path / name).unlink(missing_ok=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fewer.core.errors import UserError
+from fewer.core.errors import MissingExtra, UserError
 from fewer.core.files.atomic import write_atomically
 from fewer.packs.export.onnx_graph import Graph
 from fewer.packs.export.onnx_layers import LAYERS
@@ -38,7 +38,7 @@ def _onnx() -> Any:
     try:
         import onnx
     except ImportError as error:
-        raise UserError("the package onnx is missing", "it installed", "pip install 'fewer[export]'") from error
+        raise MissingExtra("the package onnx is missing", "it installed", "pip install 'fewer[export]'") from error
     return onnx
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fewer.core.abilities import kind_of
 from fewer.core.engines.base import Engine, Training
 from fewer.core.engines.cohort import Cohort
 from fewer.core.engines.evaluate import evaluate_cohort
@@ -23,7 +24,7 @@ from fewer.core.engines.loop import Loop, fit
 from fewer.core.engines.plain import Plain
 from fewer.core.engines.state import fresh_modules
 from fewer.core.errors import UserError
-from fewer.core.files.run_folder import Folder
+from fewer.core.files.run_folder import METRICS, Folder
 from fewer.core.mask import Mask, kept, total
 from fewer.core.seed import Stream
 from fewer.core.task import Task
@@ -98,7 +99,7 @@ def lottery(
     for number in range(settings.rounds + 1):
         part = None if folder is None else Folder(folder.path / f"round-{number:02d}")
         if part is not None and part.finished:
-            rows += part.read_json("metrics.json")
+            rows += part.read_json(METRICS)
             masks = _read_masks(part)
             game.rewound = _read_snapshot(part) or game.rewound
             continue
@@ -118,7 +119,7 @@ def _config(task: Task[Any], training: Training, settings: Lottery, seeds: Seque
     described = {key: value for key, value in dataclasses.asdict(training).items() if key != "device"}
     about = repr(getattr(task, "settings", ""))
     return {
-        "task": type(task).__name__, "settings": about, "training": described,
+        "task": kind_of(task), "settings": about, "training": described,
         "lottery": dataclasses.asdict(settings), "seeds": list(seeds),
     }  # fmt: skip
 
@@ -251,14 +252,11 @@ def _write(part: Folder, game: _Game, rows: Figures, masks: Masks) -> None:
     }
     part.write_tensors("next_mask.safetensors", flat)
     if game.rewound and rows[0]["round"] == 0:
-        noted = {f"{net}/{key}": t for net, by in game.rewound.items() for key, t in by.items()}
-        part.write_tensors("rewind.safetensors", noted)
+        part.write_networks("rewind.safetensors", game.rewound)
     if game.settings.keep_weights:
         for replica, (start, seed) in enumerate(game.lines):
-            weights = game.engine.state.weights_of(replica)
-            named = {f"{net}/{key}": t for net, by in weights.items() for key, t in by.items()}
-            part.write_tensors(f"{start}-seed{seed}.safetensors", named)
-    part.write_json("metrics.json", rows)
+            part.write_networks(f"{start}-seed{seed}.safetensors", game.engine.state.weights_of(replica))
+    part.write_json(METRICS, rows)
 
 
 def _read_masks(part: Folder) -> Masks:
@@ -270,9 +268,5 @@ def _read_masks(part: Folder) -> Masks:
 
 
 def _read_snapshot(part: Folder) -> Snapshot:
-    found: Snapshot = {}
-    if (part.path / "rewind.safetensors").exists():
-        for name, tensor in part.read_tensors("rewind.safetensors").items():
-            net, key = name.split("/", 1)
-            found.setdefault(net, {})[key] = tensor
-    return found
+    there = (part.path / "rewind.safetensors").exists()
+    return part.read_networks("rewind.safetensors") if there else {}

@@ -25,7 +25,7 @@ from fewer.core.files.atomic import write_atomically
 from fewer.core.mask import dense, kept
 from fewer.packs import pack
 from fewer.report.groups import Interval
-from fewer.run.job import Trained, load
+from fewer.run.load import Trained, load
 from fewer.run.packing import pack_run
 from fewer.studies.matrix.cases import Case
 from fewer.sweep.run import Sweep

@@ -18,8 +18,9 @@ from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fewer.core.errors import UserError
+from fewer.core.errors import MissingExtra, UserError
 from fewer.core.files.atomic import write_atomically
+from fewer.core.files.run_folder import METRICS
 from fewer.sweep.failure import Failure
 from fewer.sweep.grid import Resources
 from fewer.sweep.report import Done, Report
@@ -29,7 +30,6 @@ __all__ = ["bring_home", "run_away", "work_on_ray"]
 
 Files = dict[str, bytes]  # by path below the folder of points
 _LARGEST = 256 << 20  # bytes of a file that comes home; a larger one is named in `left_behind.txt`
-_LAST = "metrics.json"  # its presence means finished
 
 
 def run_away(
@@ -66,7 +66,7 @@ def _small_files(folder: Path, name: str) -> Files:
 
 def bring_home(files: Mapping[str, bytes], points: Path) -> None:
     """Write what a unit sent, the metrics of each point last."""
-    for inner, content in sorted(files.items(), key=lambda item: item[0].split("/")[1:] == [_LAST]):
+    for inner, content in sorted(files.items(), key=lambda item: item[0].split("/")[1:] == [METRICS]):
         path = points / inner
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, content)
@@ -121,7 +121,7 @@ def _connected(address: str | None) -> Any:
     try:
         import ray
     except ModuleNotFoundError:
-        raise UserError("--on ray without Ray", "the sweep extra", "pip install 'fewer[sweep]'") from None
+        raise MissingExtra("--on ray without Ray", "the sweep extra", "pip install 'fewer[sweep]'") from None
     try:
         ray.init(address=address, include_dashboard=False if address is None else None, log_to_driver=False,
                  logging_level=logging.ERROR)  # fmt: skip

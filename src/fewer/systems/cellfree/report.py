@@ -8,7 +8,7 @@ import numpy as np
 
 from fewer.core.engines.evaluate import predictor
 from fewer.report.page import abreast, words
-from fewer.run.job import Trained
+from fewer.run.load import Trained
 from fewer.systems.cellfree.maps import LEGEND, map_of
 from fewer.systems.cellfree.task.selectors.trained import Predicting
 from fewer.systems.cellfree.task.task import CellFree

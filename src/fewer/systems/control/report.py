@@ -11,7 +11,7 @@ import torch
 from fewer.core.engines.evaluate import predictor
 from fewer.report.page import words
 from fewer.report.png import data_address
-from fewer.run.job import Trained
+from fewer.run.load import Trained
 from fewer.systems.control.picture import WHY_NOT, film
 from fewer.systems.control.task.task import Control
 

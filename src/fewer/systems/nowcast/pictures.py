@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fewer.core.errors import UserError
+from fewer.core.errors import MissingExtra
 from fewer.report.figure import png
 from fewer.systems.nowcast.task.scores.shares import A_HOUR, remark, wet_shares
 
@@ -70,7 +70,7 @@ def film(probability: Field, raining: Field, valid: Field, *, decision: float = 
     try:
         from PIL import Image
     except ImportError:
-        raise UserError("no pillow", "it installed, to draw", "pip install 'fewer[nowcast]'") from None
+        raise MissingExtra("no pillow", "it installed, to draw", "pip install 'fewer[nowcast]'") from None
     palette = np.array([_DRY, _UNSEEN, _HIT, _FALSE_ALARM, _MISS], np.uint8)
     scale = max(side // probability.shape[-1], 1)
     frames = []

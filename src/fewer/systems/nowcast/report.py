@@ -8,7 +8,7 @@ import torch
 
 from fewer.core.engines.evaluate import predictor
 from fewer.report.png import data_address
-from fewer.run.job import Trained
+from fewer.run.load import Trained
 from fewer.systems.nowcast.pictures import by_hour, by_lead, film
 from fewer.systems.nowcast.task.baselines.persistence import SatellitePersistence
 from fewer.systems.nowcast.task.scores.scores import Scores, wet

@@ -10,7 +10,7 @@ from fewer.core.engines.nets import NetworkSet
 from fewer.core.seed import Stream
 from fewer.report.page import words
 from fewer.report.png import data_address, png
-from fewer.run.job import Trained
+from fewer.run.load import Trained
 
 __all__ = ["digits"]
 

@@ -19,7 +19,7 @@ from torch.nn.utils import prune
 from fewer.bench.row import Row, interleaved_seconds
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.engines.state import fresh_modules
-from fewer.core.errors import UserError
+from fewer.core.errors import MissingExtra
 from fewer.core.seed import Stream
 from fewer.sparse.convert import convert
 from fewer.systems.cellfree.task.hetero import hetero_data
@@ -81,7 +81,9 @@ def _graph(rounds: int) -> Row:
     try:
         geometric: Any = importlib.import_module("torch_geometric.nn")
     except ImportError:
-        raise UserError("no torch_geometric", "PyTorch Geometric to compare with", "pip install 'fewer[dev]'") from None
+        raise MissingExtra(
+            "no torch_geometric", "PyTorch Geometric to compare with", "pip install 'fewer[dev]'"
+        ) from None
     task = CellFree(Settings(model="sage", train_phones=PHONES, test_phones=PHONES))
     survey, net = task.survey("test"), fresh_modules(task, 0)["net"]
     graph, reports = hetero_data(task.world, survey), task.inputs(phones_of(survey))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fewer.core.errors import UserError
+from fewer.core.errors import MissingExtra
 from fewer.systems.cellfree.task.models.sage import access_point_graph
 from fewer.systems.cellfree.task.survey import Survey, World
 
@@ -19,7 +19,7 @@ def hetero_data(world: World, survey: Survey) -> Any:
     try:
         from torch_geometric.data import HeteroData
     except ImportError:
-        raise UserError("no torch_geometric", "PyTorch Geometric", "pip install torch-geometric") from None
+        raise MissingExtra("no torch_geometric", "PyTorch Geometric", "pip install torch-geometric") from None
     neighbours, strength, heard = access_point_graph(world.deployment)
     count = len(world.deployment)
     pairs = np.unique(np.stack([neighbours.ravel(), np.repeat(np.arange(count), neighbours.shape[1])]), axis=1)

@@ -130,7 +130,8 @@ def _ours(case: Case, way: str, device: str) -> Callable[[], None]:
         if isinstance(part, Swin):
             part.channels_last = "last" in words
         elif hasattr(part, "everywhere"):
-            vars(part).update(everywhere="quick" in words and device == "cpu", never="quick" not in words)
+            setattr(part, "everywhere", "quick" in words and device == "cpu")  # noqa: B010
+            setattr(part, "never", "quick" not in words)  # noqa: B010
     if device == "cuda":
         torch.backends.cudnn.benchmark = True
     return lambda: engine.advance(1)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fewer.cli.words import DEVICES, offer
-from fewer.core.errors import UserError
+from fewer.core.errors import NoFiles, UserError
 from fewer.core.settings import either, nearest
 from fewer.systems.nowcast.task.files.layout import CONTESTS, LAYOUTS
 
@@ -103,9 +103,7 @@ def _pack(arguments: argparse.Namespace) -> None:
     for split in SPLITS:
         try:
             pieces = open_archive(arguments.pack, split, reading).pieces
-        except UserError as error:
-            if f"without {split} files" not in str(error):
-                raise
+        except NoFiles:
             continue
         readers += [piece.reader for piece in pieces if isinstance(piece.reader, Cached)]
     if not readers:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fewer.core.task import Predict
-    from fewer.run.job import Trained
+    from fewer.run.load import Trained
     from fewer.systems.nowcast.task.files.archive import Archive
     from fewer.systems.nowcast.task.files.layout import Place
     from fewer.systems.nowcast.task.files.submission import Rules
@@ -122,7 +122,7 @@ def _archive(arguments: argparse.Namespace, *, literal: bool = False) -> Archive
 
 def _runs(arguments: argparse.Namespace) -> list[Trained]:
     """Of nowcast, all of which read missing pixels alike."""
-    from fewer.run.job import load
+    from fewer.run.load import load
 
     runs = [load(path, arguments.set) for path in arguments.run]
     for path, one in zip(arguments.run, runs):

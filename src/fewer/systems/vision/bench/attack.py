@@ -20,7 +20,7 @@ from fewer.core.engines.base import Training
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.engines.optimizer import Optimizer
 from fewer.core.engines.plain import Plain
-from fewer.core.errors import UserError
+from fewer.core.errors import MissingExtra
 from fewer.systems.vision.task.task import Settings, Vision
 
 __all__ = ["run"]
@@ -94,7 +94,7 @@ def _foolbox(nets: NetworkSet, batch: Any) -> float:
     try:
         foolbox: Any = importlib.import_module("foolbox")
     except ImportError:
-        raise UserError("no foolbox", "foolbox 3.3.4 to compare with", "pip install 'fewer[dev]'") from None
+        raise MissingExtra("no foolbox", "foolbox 3.3.4 to compare with", "pip install 'fewer[dev]'") from None
     model = foolbox.PyTorchModel(nets.modules["net"].eval(), bounds=(0, 1), device=batch.pixels.device)
     attack = foolbox.attacks.LinfProjectedGradientDescentAttack(steps=STEPS, abs_stepsize=STEP, random_start=False)
     standing = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import torch
 
@@ -11,6 +12,7 @@ from fewer.bench.row import Row
 from fewer.core.engines.base import Engine, Training
 from fewer.core.engines.cohort import Cohort
 from fewer.core.engines.plain import Plain
+from fewer.core.task import Task
 from fewer.systems.vision.task.task import Settings, Vision
 
 __all__ = ["run"]
@@ -33,7 +35,7 @@ def run(quick: bool = False) -> list[Row]:
             continue
         replicas = 32 if device == "cuda" else 4
         training = Training(steps=100_000, batch=128, device=device)
-        task: Vision = Vision(Settings(network=network))
+        task: Task[Any] = Vision(Settings(network=network))
         if hardening:
             task = harden(task, hardening)
         eager = _rate(Plain(task, training, 0), device, 1.0 if quick else 4.0)

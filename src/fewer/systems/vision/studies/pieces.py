@@ -32,6 +32,7 @@ from fewer.core.engines.state import fresh_modules
 from fewer.core.errors import UserError
 from fewer.core.files.run_folder import Folder
 from fewer.core.machine.versions import versions
+from fewer.core.task import Task
 from fewer.pruning.pruning import Pruning, mask_for
 from fewer.pruning.schedules.gradual import events_for
 from fewer.studies.study import Log
@@ -244,7 +245,7 @@ def _keep(engine: Engine, replica: int, folder: Folder, row: Row, *, weights: bo
     _finish(folder, row)
 
 
-def _engine(task: Vision, piece: Recipe, seeds: Sequence[int], device: str) -> Engine:
+def _engine(task: Task[Any], piece: Recipe, seeds: Sequence[int], device: str) -> Engine:
     training = Training(piece.steps, piece.batch, piece.optimizer, device)
     if device == "cpu" and len(seeds) == 1:
         return Plain(task, training, seeds[0])
@@ -256,7 +257,7 @@ def _first_masks(
     piece: Recipe, replicas: Sequence[tuple[Pruning, int]], task: Vision
 ) -> Iterator[dict[str, dict[str, Tensor]] | str | None]:
     """Masks for those that are pruned before training, scored on inputs attacked with the whole budget."""
-    scored = task
+    scored: Task[Any] = task
     if piece.hardening:
         from fewer.attack.hardening.recipe import parse_harden
 

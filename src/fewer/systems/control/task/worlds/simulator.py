@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fewer.core.errors import UserError
+from fewer.core.errors import MissingExtra, UserError
 
 if TYPE_CHECKING:
     from fewer.systems.control.task.worlds.environments import Environment
@@ -80,7 +80,7 @@ def missing() -> Iterator[None]:
             raise UserError(
                 f"MUJOCO_GL={chosen} ({error})", "a way to draw that works here", "unset MUJOCO_GL"
             ) from error
-        raise UserError(f"no {error.name}", "the simulator installed", "pip install 'fewer[control]'") from error
+        raise MissingExtra(f"no {error.name}", "the simulator installed", "pip install 'fewer[control]'") from error
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fewer.core.errors import UserError
+from fewer.core.errors import MissingExtra
 from fewer.systems.nowcast.task.baselines.motion import Field, carried, motion
 
 __all__ = [
@@ -102,7 +102,9 @@ def pysteps_extrapolate(rates: NDArray[np.floating[Any]], leads: int) -> Field:
     As its own example does it: motion from decibels, then the rates themselves are carried.
     """
     if not pysteps_installed():
-        raise UserError("pysteps is not installed", "pysteps and opencv", "pip install pysteps opencv-python-headless")
+        raise MissingExtra(
+            "pysteps is not installed", "pysteps and opencv", "pip install pysteps opencv-python-headless"
+        )
     from pysteps.extrapolation.semilagrangian import extrapolate as semilagrangian
     from pysteps.motion.lucaskanade import dense_lucaskanade
 

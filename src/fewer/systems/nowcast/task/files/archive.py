@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fewer.core.errors import UserError
+from fewer.core.errors import NoFiles, UserError
 from fewer.systems.nowcast.task.bands import BANDS
 from fewer.systems.nowcast.task.files.buffer_pool import recycled
 from fewer.systems.nowcast.task.files.layout import Layout, Place, found_places, layout_of
@@ -131,7 +131,7 @@ def open_archive(root: str | Path, split: str, reading: Reading | None = None) -
             reader = Cached(source, Path(reading.cache) / f"{place.year}.{place.region}.{split}")
         pieces.append(Piece(number, reader, rows, source.radar is not None))
     if not pieces:
-        raise UserError(f"{root} without {split} files", f"some for {', '.join(map(str, places))}")
+        raise NoFiles(f"{root} without {split} files", f"some for {', '.join(map(str, places))}")
     if len(sizes) > 1:
         named = ", ".join(f"{size} ({place})" for size, place in sizes.items())
         raise UserError(f"{root} with sizes {named}", "one size", "name regions or years of one size")

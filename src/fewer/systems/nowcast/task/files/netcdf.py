@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fewer.core.errors import UserError
+from fewer.core.errors import MissingExtra, UserError
 from fewer.core.files.atomic import refusal
 from fewer.systems.nowcast.task.files.odim import Domain
 
@@ -50,7 +50,7 @@ def write_netcdf(path: str | Path, forecast: Forecast, *, title: str = "Rain for
     try:
         import xarray
     except ImportError as error:
-        raise UserError("no xarray", "it installed, to write NetCDF", "pip install 'fewer[nowcast]'") from error
+        raise MissingExtra("no xarray", "it installed, to write NetCDF", "pip install 'fewer[nowcast]'") from error
     name, attributes = QUANTITIES[forecast.quantity]
     dimensions = ("time", "lead_time", "y", "x")
     leads = (np.arange(forecast.values.shape[1]) + 1) * forecast.step_minutes

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fewer.core.errors import UserError
+from fewer.core.errors import MissingExtra, UserError
 from fewer.systems.nowcast.task.bands import BANDS
 from fewer.systems.nowcast.task.files.frames import prepared_rain, prepared_satellite
 from fewer.systems.nowcast.task.windows import FACTOR, LEADS, SEEN, Windows
@@ -29,7 +29,7 @@ def opened(path: Path) -> Any:
     try:
         import h5py
     except ImportError as error:
-        raise UserError("no h5py", "it installed, to read HDF5", "pip install 'fewer[nowcast]'") from error
+        raise MissingExtra("no h5py", "it installed, to read HDF5", "pip install 'fewer[nowcast]'") from error
     try:
         return h5py.File(path, "r")
     except OSError as error:

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fewer.core.errors import UserError
+from fewer.core.errors import MissingExtra, UserError
 from fewer.core.files.atomic import refusal, write_atomically
 from fewer.systems.nowcast.task.bands import BANDS
 from fewer.systems.nowcast.task.files.layout import CONTESTS, LAYOUTS, Place
@@ -161,5 +161,5 @@ def _h5py() -> Any:
     try:
         import h5py
     except ImportError:
-        raise UserError("h5py is missing", "the files' library", "pip install 'fewer[nowcast]'") from None
+        raise MissingExtra("h5py is missing", "the files' library", "pip install 'fewer[nowcast]'") from None
     return h5py

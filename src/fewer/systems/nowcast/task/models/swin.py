@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fewer.core.errors import UserError
+from fewer.core.errors import MissingExtra
 from fewer.systems.nowcast.task.models.swin_quick import quicken_
 from fewer.systems.nowcast.task.windows import LEADS, SEEN
 
@@ -36,7 +36,7 @@ def _monai(name: str) -> Any:
     try:
         return import_module(name)
     except ModuleNotFoundError:
-        raise UserError("model swin without MONAI", "monai", "pip install 'fewer[nowcast]'") from None
+        raise MissingExtra("model swin without MONAI", "monai", "pip install 'fewer[nowcast]'") from None
 
 
 class Swin(nn.Module):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fewer.core.errors import UserError
+from fewer.core.errors import MissingExtra, UserError
 from fewer.core.files import npz
 from fewer.systems.vision.task.files.axes import channels_first
 
@@ -71,7 +71,7 @@ def _read_image(path: Path) -> NDArray[np.uint8]:
     try:
         from PIL import Image, UnidentifiedImageError
     except ImportError as error:
-        raise UserError("no pillow", "it installed, to read PNG and JPEG", "pip install 'fewer[vision]'") from error
+        raise MissingExtra("no pillow", "it installed, to read PNG and JPEG", "pip install 'fewer[vision]'") from error
     try:
         with Image.open(path) as image:
             pixels = _pixels(image)
