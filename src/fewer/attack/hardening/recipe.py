@@ -45,7 +45,7 @@ class Hardening:
         for name, length in (("step", self.step), ("last step", self.last)):
             if length is not None:
                 checked_budget(length, name)
-        check_choices(self, {"kind": KINDS, "start": STARTS, "attack_loss": ATTACK_LOSSES}, of="hardening")
+        check_choices(self, {"kind": KINDS, "start": tuple(STARTS), "attack_loss": ATTACK_LOSSES}, of="hardening")
         check_ranges(
             self, [("mix", 0, 1), ("ramp", 0, 1), ("beta", 0, math.inf), ("steps", 1, math.inf)], of="hardening"
         )
