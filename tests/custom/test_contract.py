@@ -200,9 +200,9 @@ BROKEN: list[tuple[type[Task[Any]], str, str]] = [
     (NoFigure, "evaluation returns finite metrics", "no figure"),
     (InfiniteFigure, "evaluation returns finite metrics", "inf"),
     (NoQuestion, "evaluation returns finite metrics", "no batch"),
-    (SurfaceOutOfBounds, "an attack can replace the surface", "bounds"),
-    (ReplaceForgets, "an attack can replace the surface", "replace"),
-    (HarmOfAll, "an attack can replace the surface", "one number a sample"),
+    (SurfaceOutOfBounds, "an attack can replace the perturbable input", "bounds"),
+    (ReplaceForgets, "an attack can replace the perturbable input", "replace"),
+    (HarmOfAll, "an attack can replace the perturbable input", "one number a sample"),
     (OneHotLabels, "a classifier gives logits and labels", "labels"),
 ]
 
