@@ -12,24 +12,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import fewer.sparse
+import fewer.packs
 from tests.waiting import GIVE_UP_SECONDS
 
-KERNELS = Path(fewer.sparse.__file__).parent / "kernels"
+KERNELS = Path(fewer.packs.__file__).parent / "kernels"
 FLAGS = ["-shared", "-fPIC", "-g", "-O1", "-std=c11", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 DRIVER = """
 import importlib.util, sys
-import fewer.sparse
+import fewer.packs
 for name in ("_codec", "_runtime"):
-    spec = importlib.util.spec_from_file_location(f"fewer.sparse.{name}", f"{sys.argv[1]}/{name}.so")
+    spec = importlib.util.spec_from_file_location(f"fewer.packs.{name}", f"{sys.argv[1]}/{name}.so")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    sys.modules[f"fewer.sparse.{name}"] = module
-    setattr(fewer.sparse, name, module)
+    sys.modules[f"fewer.packs.{name}"] = module
+    setattr(fewer.packs, name, module)
 sys.path.insert(0, sys.argv[2])
 import numpy as np
-from fewer.sparse import chain, codec
+from fewer.packs.file import codec
+from fewer.packs.runtime import chain
 from fewer.packs.runtime.convolution import sparse_convolution
 from fewer.packs.program import Node
 from fewer.packs.runtime.runtime import Network
@@ -83,7 +84,7 @@ def test_the_kernels_are_clean_under_the_sanitizers(tmp_path: Path) -> None:
     (tmp_path / "driver.py").write_text(DRIVER)
     # Python itself keeps memory to the end, which is no leak of ours
     environment = {**os.environ, "LD_PRELOAD": library, "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc"}
-    command = [sys.executable, str(tmp_path / "driver.py"), str(tmp_path), str(Path(__file__).parent)]
+    command = [sys.executable, str(tmp_path / "driver.py"), str(tmp_path), str(Path(__file__).parents[2])]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=GIVE_UP_SECONDS)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "refused" in done.stdout and "runtime error" not in done.stderr

@@ -177,6 +177,16 @@ static int tables_from(Py_buffer *stretch, Py_buffer *squash, Tables *tables) {
     return 1;
 }
 
+/* What a coder that is done gives: the code it wrote, or what it read. */
+static PyObject *ended(Coder *coder, int writing, const void *read, Py_ssize_t length) {
+    PyObject *answer = NULL;
+    if (coder->failed) PyErr_NoMemory();
+    else if (writing) answer = PyBytes_FromStringAndSize((char *)coder->data, (Py_ssize_t)coder->length);
+    else answer = PyBytes_FromStringAndSize((const char *)read, length);
+    if (writing) free(coder->data);
+    return answer;
+}
+
 /* mask(data, rows, columns, stretch, squash, writing): bytes of cells to code, or code to bytes of cells. */
 static PyObject *mask(PyObject *self, PyObject *arguments) {
     (void)self;
@@ -205,12 +215,7 @@ static PyObject *mask(PyObject *self, PyObject *arguments) {
         code_mask(&coder, bits, rows, columns, tables, ones, table);
         if (writing) finish(&coder);
         Py_END_ALLOW_THREADS
-        if (coder.failed)
-            PyErr_NoMemory();
-        else
-            answer = writing ? PyBytes_FromStringAndSize((char *)coder.data, (Py_ssize_t)coder.length)
-                             : PyBytes_FromStringAndSize((char *)bits, (Py_ssize_t)cells);
-        if (writing) free(coder.data);
+        answer = ended(&coder, writing, bits, (Py_ssize_t)cells);
     }
     free(bits), free(ones), free(table);
     PyBuffer_Release(&data), PyBuffer_Release(&stretch), PyBuffer_Release(&squash);
@@ -242,12 +247,7 @@ static PyObject *words(PyObject *self, PyObject *arguments) {
         code_words(&coder, values, (size_t)count, width, tree);
         if (writing) finish(&coder);
         Py_END_ALLOW_THREADS
-        if (coder.failed)
-            PyErr_NoMemory();
-        else
-            answer = writing ? PyBytes_FromStringAndSize((char *)coder.data, (Py_ssize_t)coder.length)
-                             : PyBytes_FromStringAndSize((char *)values, count * 4);
-        if (writing) free(coder.data);
+        answer = ended(&coder, writing, values, count * 4);
     }
     free(values), free(tree);
     PyBuffer_Release(&data);

@@ -1,14 +1,14 @@
 """Memory for batches that is used again once nobody holds it.
 
 A batch of eight windows is 227 MB. The kernel takes longer to hand out and clear so many fresh pages than reading them
-takes, so arrays are kept. A tensor made of an array counts as a reference to it for as long as the tensor, a view of it
-or a graph that saved it lives; an array with no such reference is free.
+takes, so buffers are kept. Each is lent as a view: a tensor made of it, a view of that or a graph that saved it keeps
+the view alive, and when the view ends the buffer is free again.
 """
 
 from __future__ import annotations
 
-import sys
 import threading
+import weakref
 
 import numpy as np
 import torch
@@ -17,26 +17,17 @@ from torch import Tensor
 
 __all__ = ["recycled"]
 
-_KEPT = 8  # arrays, four a batch: the batch in use and the next
+_KEPT = 8  # buffers, four a batch: the batch in use and the next
 _LOCK = threading.Lock()
-
-
-def _held(arrays: list[NDArray[np.float32]], position: int) -> int:
-    array = arrays[position]
-    return sys.getrefcount(array)
-
-
-_UNHELD = _held([np.empty(1, dtype=np.float32)], 0)  # what the list and the count itself account for
-_ARRAYS: list[NDArray[np.float32]] = []
+_FREE: list[NDArray[np.float32]] = []  # the end of a view appends, at any moment and without the lock
 
 
 def recycled(shape: tuple[int, ...]) -> Tensor:
     """A float32 tensor of whatever was there before."""
     with _LOCK:
-        for position in range(len(_ARRAYS)):
-            if _ARRAYS[position].shape == shape and _held(_ARRAYS, position) <= _UNHELD:
-                _ARRAYS.append(_ARRAYS.pop(position))
-                return torch.from_numpy(_ARRAYS[-1])
-        _ARRAYS.append(np.empty(shape, dtype=np.float32))
-        del _ARRAYS[:-_KEPT]  # the least recently used; whoever still holds it keeps it alive
-        return torch.from_numpy(_ARRAYS[-1])
+        found = [place for place in range(len(_FREE)) if _FREE[place].shape == shape]
+        buffer = _FREE.pop(found[-1]) if found else np.empty(shape, dtype=np.float32)
+        del _FREE[:-_KEPT]  # those free for longest
+    lent = buffer.view()
+    weakref.finalize(lent, _FREE.append, buffer).atexit = False
+    return torch.from_numpy(lent)
