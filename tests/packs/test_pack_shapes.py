@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import fuzz_programs
 import numpy as np
 import pytest
 
@@ -19,6 +18,7 @@ from fewer.packs.program import OPERATIONS, Input, Node, PackError, Program
 from fewer.packs.runtime.runtime import Network, one_sample
 from fewer.packs.shapes.demand import Allowance, shapes_of
 from fewer.packs.shapes.layers import RULES
+from tests.packs import fuzz_programs
 from tests.packs.predictions import PREDICTIONS, traced
 
 CONV = {

@@ -18,11 +18,13 @@ from fewer.packs.pack import load, write
 from tests.packs.test_runtime_chain import network
 
 ROOT = Path(__file__).parents[2]
-BASE = ("numpy", "rich", "markdown-it-py", "mdurl", "pygments")
+BASE = ("numpy", "rich", "markdown-it-py", "mdurl", "pygments", "shtab")
 PROGRAM = """
 import json, sys
 from fewer.packs.pack import load
-from fewer.sparse import chain, codec, export_c
+from fewer.packs.export import c as export_c
+from fewer.packs.file import codec
+from fewer.packs.runtime import chain
 pack = load(sys.argv[1])
 answers = [pack.predict([0.1 * i for i in range(17)]).tolist(), pack.predict([[0.0] * 17] * 5).tolist()]
 export_c.export(pack, sys.argv[2], "policy")

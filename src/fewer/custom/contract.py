@@ -241,11 +241,12 @@ def a_cohort_evaluates_each_replica_as_if_alone(task: Task[Any]) -> None:
 def an_attack_can_replace_the_perturbable_input(task: Task[Any]) -> None:
     if not isinstance(task, Attackable):
         raise _Skipped("it does not say what an adversary may change (fewer.core.abilities.Attackable)")
+    batch = _batch(task)
     try:
-        perturbable_input(task, _batch(task))
+        perturbable_input(task, batch)
     except UserError as error:
         raise _Skipped(f"{error.given}, cannot be attacked along gradients") from None
-    batch, modules = _batch(task), {name: module.double() for name, module in fresh_modules(task, 0).items()}
+    modules = {name: module.double() for name, module in fresh_modules(task, 0).items()}
     perturbable = task.perturbable(batch)
     low, high = (bound.to(perturbable) for bound in task.bounds)
     _require(

@@ -94,7 +94,9 @@ def update_(
         return
     beta1, beta2 = settings.betas
     mean, square = state["mean"], state["square"]
-    if settings.kind != "adabelief" and rate.ndim == 0:
+    # CUDA's fused form takes a rate in single precision alone
+    double = weights.is_cuda and weights.dtype == torch.float64
+    if settings.kind != "adabelief" and rate.ndim == 0 and not double:
         fused = torch._fused_adam_ if settings.kind == "adam" else torch._fused_adamw_  # one pass over memory
         fused(
             [weights], [gradient], [mean], [square], [], [(step + 1).to(torch.float32)], lr=rate, beta1=beta1,
