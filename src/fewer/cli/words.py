@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from fewer.attack.attacks import OPTIONS
 from fewer.core.settings import either
 
-__all__ = ["DEVICES", "SPLITS", "Words", "add_attack", "budgeted", "offer", "offered_by"]
+__all__ = ["DEVICES", "SPLITS", "Words", "add_attack", "budgeted", "is_numeric", "numeric", "offer", "offered_by"]
 
 Words = Iterable[str] | Callable[[], Iterable[str]]
 
@@ -23,6 +23,16 @@ SPLITS = ("train", "validation", "test")
 def offer(action: argparse.Action, words: Words, *, or_file: bool = False) -> None:
     """Complete that argument by these words; `or_file`: names of files are as good."""
     vars(action)["words"], vars(action)["or_file"] = words, or_file
+
+
+def numeric(action: argparse.Action) -> None:
+    """A number, read by whoever reads all words of a job: nothing can be offered."""
+    vars(action)["numeric"] = True
+
+
+def is_numeric(action: argparse.Action) -> bool:
+    """Whether a number stands there."""
+    return action.type in (int, float) or vars(action).get("numeric", False)
 
 
 def offered_by(action: argparse.Action) -> tuple[list[str], bool]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from fewer.cli.words import offer, offered_by
+from fewer.cli.words import is_numeric, offer, offered_by
 from fewer.core.errors import UserError
 from fewer.core.settings import either, nearest
 
@@ -55,7 +55,7 @@ def _complete(parser: argparse.ArgumentParser, shell: str) -> None:
         if isinstance(action, argparse._SubParsersAction):
             for part in action.choices.values():
                 _complete(part, shell)
-        elif action.nargs != 0 and action.type not in (int, float):
+        elif action.nargs != 0 and not is_numeric(action):
             words, or_file = offered_by(action)
             if or_file:
                 vars(action)["complete"] = _words_or_files(action.dest, words)

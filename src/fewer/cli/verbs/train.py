@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fewer.attack.hardening import KINDS
 from fewer.cli.show import Renamed
-from fewer.cli.words import DEVICES, budgeted, offer
+from fewer.cli.words import DEVICES, budgeted, numeric, offer
 from fewer.core.engines import ENGINES, OPTIMIZERS, PRECISIONS
 from fewer.core.errors import UserError
 from fewer.core.registry import systems
@@ -29,25 +29,29 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", required=True, help="run folder; the same command goes on where it was killed")
     parser.add_argument("--set", dest="settings", action="append", metavar="KEY=VALUE", help="a task setting")
     offer(parser.add_argument("--prune", metavar="METHOD[,KEY=VALUE...]", help=either(METHODS)), METHODS)
-    parser.add_argument("--sparsity", help="share of the prunable weights to remove (default 0.9)")
+    numeric(parser.add_argument("--sparsity", help="share of the prunable weights to remove (default 0.9)"))
     harden = parser.add_argument(
         "--harden", metavar="KIND:BUDGET", help=f"adversarial training, such as pgd:0.3: {either(KINDS)}"
     )
     offer(harden, budgeted(KINDS))
     parser.add_argument("--from", dest="start_from", metavar="RUN", help="start from a finished run's weights and mask")
-    parser.add_argument("--seeds", help="0, 0-4 or 0,3,7; several train as a cohort (default 0)")
+    numeric(parser.add_argument("--seeds", help="0, 0-4 or 0,3,7; several train as a cohort (default 0)"))
     offer(parser.add_argument("--engine", help=f"{either(ENGINES)} (default auto)"), ENGINES)
     offer(parser.add_argument("--device", help=f"{either(DEVICES)} (default cpu)"), DEVICES)
-    parser.add_argument("--steps")
-    parser.add_argument("--batch")
+    numeric(parser.add_argument("--steps"))
+    numeric(parser.add_argument("--batch"))
     optimizer = parser.add_argument(
         "--optimizer", metavar="KIND[,KEY=VALUE...]", help=f"{either(OPTIMIZERS)}, such as adam,lr=1e-3,decay_from=0.5"
     )
     offer(optimizer, OPTIMIZERS)
     offer(parser.add_argument("--precision", help=either(PRECISIONS)), PRECISIONS)
-    parser.add_argument("--validate-every", metavar="STEPS", help="validate that often and end with the best weights")
+    numeric(
+        parser.add_argument(
+            "--validate-every", metavar="STEPS", help="validate that often and end with the best weights"
+        )
+    )
     parser.add_argument("--choose-every", dest="validate_every", action=Renamed, help=argparse.SUPPRESS)
-    parser.add_argument("--patience", metavar="VALIDATIONS", help="stop after that many without improvement")
+    numeric(parser.add_argument("--patience", metavar="VALIDATIONS", help="stop after that many without improvement"))
     parser.add_argument(
         "--compile", action="store_true", default=None, help="torch.compile on CUDA: minutes, then fast"
     )
