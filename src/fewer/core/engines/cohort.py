@@ -138,7 +138,8 @@ class Cohort(Engine):
         """That many steps; on CUDA by replaying a graph for each combination of what takes its turn."""
         if self.device.type != "cuda" or not isinstance(self.data, TensorData):
             return super().advance(steps)
-        for _ in range(steps):
+        end = self.count + steps
+        while self.count < end:  # recording a graph is no step
             turns = tuple(self.count % every == 0 for every in self.turns)
             masked = tuple(network.mask is not None for network in self.state.networks.values())
             case = (turns, masked)
