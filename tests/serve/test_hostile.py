@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import io
 import json
 import threading
@@ -201,3 +203,35 @@ def test_reading_gives_up_when_nobody_waits_any_more(services: dict[str, Service
             service.model(None), body, packed=packed, limits=Limits(), deadline=Deadline(time.monotonic() - 1, 1.0)
         )
     assert caught.value.status == 504
+
+
+def test_a_refused_body_is_let_go_of_at_once_and_not_when_garbage_is_collected(application: Application) -> None:
+    body = b"PK\x01\x02".join([bytes(42)] * 20_000)  # a zip's directory without end, nearly a megabyte
+    scope = {"method": "POST", "query_string": b"", "headers": [(b"content-type", b"application/x-npz")]}
+    statuses: list[int] = []
+
+    async def ask(number: int) -> None:
+        messages = [{"type": "http.request", "body": body + bytes([number]), "more_body": False}]
+
+        async def receive() -> Any:
+            return messages.pop()
+
+        async def send(message: Any) -> None:
+            statuses.extend([message["status"]] if "status" in message else [])
+
+        await application.predictions.answer("vision", scope, receive, send)
+
+    async def grown() -> int:
+        await ask(0)
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(1, 9):
+            await ask(number)
+        return tracemalloc.get_traced_memory()[0] - before
+
+    gc.disable()
+    tracemalloc.start()
+    try:
+        assert asyncio.run(grown()) < 2 * len(body) and statuses == [422] * 9
+    finally:
+        tracemalloc.stop()
+        gc.enable()

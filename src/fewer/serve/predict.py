@@ -59,7 +59,7 @@ class Predictions:
         try:
             status, kind, body = await self._answer(task, scope, receive)
         except Refusal as error:
-            refusal = error
+            refusal = error.with_traceback(None)  # its frames hold the body, and this one would hold them
         except UserError as error:
             refusal = Refusal(422, str(error))
         except Exception:
