@@ -56,7 +56,8 @@ class Training:
         if self.precision not in PRECISIONS:
             raise UserError(f"precision {self.precision!r}", f"one of {', '.join(PRECISIONS)}")
         check_device(self.device)
-        if self.device.startswith("cuda") and not torch.cuda.is_available():
+        number = int(self.device.partition(":")[2] or 0)
+        if self.device.startswith("cuda") and number >= torch.cuda.device_count():
             raise UserError(f"device {self.device}", "a CUDA GPU that torch can see", "use --device cpu")
 
     @property
@@ -66,7 +67,7 @@ class Training:
 
 def check_device(name: str) -> None:
     """Refuse what is no device's name, whether or not the device is here."""
-    if name not in ("cpu", "cuda") and not name.startswith("cuda:"):
+    if name not in ("cpu", "cuda") and not (name.startswith("cuda:") and name[5:].isdecimal()):
         raise UserError(f"device {name!r}", "cpu, cuda or cuda:N")
 
 
