@@ -127,7 +127,7 @@ def test_a_score_that_is_no_number_is_never_the_best() -> None:
 
     engine = Plain(Broken(), training(), 0)
     choice = BestCheckpoint(engine, None)
-    choice.look(engine)
+    choice.validate(engine)
     assert not choice.kept
 
 

@@ -60,21 +60,21 @@ def fit(
             checkpoint.restore_(engine, folder)
         folder.forget_after(engine.count)  # also where a kill came before the first state: the log is there already
     total, saved = engine.training.steps, time.monotonic()
-    choice = BestCheckpoint(engine, folder) if engine.training.validate_every else None
-    while engine.count < total and not (choice is not None and choice.done(engine.count)):
+    best = BestCheckpoint(engine, folder) if engine.training.validate_every else None
+    while engine.count < total and not (best is not None and best.done(engine.count)):
         later = _act(engine, events)
         log_at = (engine.count // loop.log_every + 1) * loop.log_every
-        look_at = total if choice is None else choice.next(engine.count)
-        engine.advance(min([total, log_at, look_at, *later]) - engine.count)
+        validate_at = total if best is None else best.next(engine.count)
+        engine.advance(min([total, log_at, validate_at, *later]) - engine.count)
         if engine.count in (log_at, total):
-            _speak(engine, folder, loop)
-        if choice is not None and engine.count in (look_at, total):
-            _tell(engine, folder, loop, choice.look(engine))
+            _log_losses(engine, folder, loop)
+        if best is not None and engine.count in (validate_at, total):
+            _tell(engine, folder, loop, best.validate(engine))
         if folder is not None and time.monotonic() - saved > loop.save_seconds and engine.count % loop.log_every == 0:
             checkpoint.save(engine, folder)
             saved = time.monotonic()
-    if choice is not None:
-        engine.chosen = choice.restore_(engine)
+    if best is not None:
+        engine.chosen = best.restore_(engine)
     _refuse_diverged(engine)
 
 
@@ -98,7 +98,7 @@ def _refuse_rounded_volumes(engine: Engine) -> None:
             )  # fmt: skip
 
 
-def _speak(engine: Engine, folder: Folder | None, loop: Loop) -> None:
+def _log_losses(engine: Engine, folder: Folder | None, loop: Loop) -> None:
     losses = engine.mean_losses()
     line: dict[str, Any] = {"step": engine.count}
     for objective, row in zip(engine.objectives, losses.tolist()):

@@ -23,7 +23,7 @@ __all__ = ["BestCheckpoint"]
 
 
 class BestCheckpoint:
-    """`look` at a state, ask whether training is `done`, and in the end `restore_` the best."""
+    """`validate` a state, ask whether training is `done`, and in the end `restore_` the best."""
 
     def __init__(self, engine: Engine, folder: Folder | None) -> None:
         self.every, self.patience = engine.training.validate_every, engine.training.patience
@@ -53,7 +53,7 @@ class BestCheckpoint:
         """Whether no replica may still improve."""
         return step % self.every == 0 and not bool(self.waiting(step).any())
 
-    def look(self, engine: Engine) -> dict[str, Any]:
+    def validate(self, engine: Engine) -> dict[str, Any]:
         """Judge the weights as they are; those that beat a replica's best become it. What the log says of it."""
         name, scores = _judged(engine)
         scores = engine.agreed(scores)
