@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,8 +24,6 @@ PAGE = DOCS / "system.md"
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with the example installed in it, as pip does it."""
-    import shutil
-
     folder = tmp_path_factory.mktemp("installed")
     shutil.copytree(EXAMPLE, folder / "source")
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--no-index"]

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from fewer.systems.vision.studies import measure
 from fewer.systems.vision.studies.pieces import Place
-from fewer.systems.vision.task.digits import read_digits
-from tests.systems.vision.small import quiet
+from tests.systems.vision.small import digits_file, quiet
 
 
 @pytest.fixture(scope="session")
 def digits(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Six hundred digits to train with and a hundred to test."""
-    arrays = {}
-    for prefix, split, count in (("", "train", 600), ("test_", "test", 100)):
-        pixels, labels = read_digits(split)
-        arrays |= {f"{prefix}images": pixels[:count, 0], f"{prefix}labels": labels[:count]}
-    path = tmp_path_factory.mktemp("digits") / "digits.npz"
-    np.savez(path, **arrays)
-    return str(path)
+    return digits_file(tmp_path_factory.mktemp("digits"), 600, 100)
 
 
 @pytest.fixture

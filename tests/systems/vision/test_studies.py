@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -19,21 +18,15 @@ from fewer.systems.vision.studies import (
 from fewer.systems.vision.studies import (
     shrink as vision_shrink,
 )
-from fewer.systems.vision.task.digits import read_digits
 from fewer.systems.vision.task.networks import Normalise, mlp
 from fewer.systems.vision.task.task import Settings, Vision
+from tests.systems.vision.small import digits_file
 
 
 @pytest.fixture(scope="module")
 def few(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Three hundred digits to train with and sixty to test, small enough for a study in seconds."""
-    arrays = {}
-    for prefix, split, count in (("", "train", 300), ("test_", "test", 60)):
-        images, labels = read_digits(split)
-        arrays |= {f"{prefix}images": images[:count, 0], f"{prefix}labels": labels[:count]}
-    path = tmp_path_factory.mktemp("few") / "digits.npz"
-    np.savez(path, **arrays)
-    return str(path)
+    return digits_file(tmp_path_factory.mktemp("few"), 300, 60)
 
 
 def whole(result: Result, out: Path) -> None:

@@ -17,10 +17,10 @@ EXAMPLES = """examples:
 
 a grid file:
   [base]
-  task = "vision"
+  task = "mine:Mine"
   steps = 300
   [base.set]
-  network = "cnn0"
+  width = 64
   [axes]
   prune = ["dense", "snip", "magnitude", "lottery"]
   sparsity = [0.5, 0.9]
