@@ -15,7 +15,7 @@ from typing import Any
 from fewer.attack.attacks import ATTACKS
 from fewer.core.system import imported
 from fewer.pruning.criteria import CRITERIA
-from fewer.studies.study import studies
+from fewer.studies.order import studies
 
 ROOT = Path(__file__).parents[1]
 BEGIN = "<!-- results: written by scripts/readme_tables.py from results/ -->"
@@ -70,10 +70,10 @@ def chosen() -> list[Path]:
 def scales() -> str:
     """Every study, and the scale of the result that is kept."""
     rows = []
-    for name, (_, what) in studies().items():
+    for name, study in studies().items():
         path = ROOT / "results" / f"{name.replace('/', '-')}.json"
         record = json.loads(path.read_text()) if path.exists() else {}
-        rows.append([f"`{name}`", what, record.get("scale", "not kept"), record.get("hardware_in_words", "")])
+        rows.append([f"`{name}`", study.line, record.get("scale", "not kept"), record.get("hardware_in_words", "")])
     title = "**Every study, and the scale of the result in `results/`; notes in the files say what a scale left out**"
     return f"{title}\n\n{markdown(['study', 'what', 'scale', 'hardware'], rows)}"
 

@@ -52,9 +52,10 @@ def test_no_file_is_too_long_to_read() -> None:
 def test_what_a_system_names_is_there(name: str) -> None:
     system = imported(SYSTEMS[name])
     places = [system.task, system.picture, system.shorten, system.service, system.page, system.demo, system.case]
-    places += [system.prepare, *(place for place, _ in [*system.studies.values(), *system.benches.values()])]
+    places += [system.prepare, system.claims, *(place for place, _ in system.benches.values())]
     places += [place for place, _ in [*system.verbs.values(), *([system.data] if system.data else [])]]
-    places += system.pieces.values()
+    for study in system.studies.values():
+        places += [study.place, study.settings, study.plan, study.pieces, study.remarks]
     for place in filter(None, places):
         assert imported(place) is not None, place
 

@@ -16,6 +16,8 @@ from fewer.studies.matrix import matrix as matrices
 from fewer.studies.matrix import measure as matrix_measure
 from fewer.studies.matrix.cases import METHODS, SPARSITIES, cases
 from fewer.studies.matrix.page import chart
+from fewer.studies.order import SCALES, Order
+from fewer.studies.pieces import silent
 from fewer.sweep.run import Where
 
 TINY = sorted(cases())
@@ -24,6 +26,7 @@ TINY = sorted(cases())
 @pytest.fixture(autouse=True)
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.set_num_threads(1)
+    monkeypatch.setitem(SCALES, "tiny", "for tests")
     monkeypatch.setattr(matrices, "WHERE", Where("inline"))
     monkeypatch.setattr(transfer, "WHERE", Where("inline"))
 
@@ -47,7 +50,7 @@ def test_every_cell_of_the_matrix_runs(name: str, monkeypatch: pytest.MonkeyPatc
         return found
 
     monkeypatch.setattr(matrix_measure, "_packed", few)
-    result = matrices.matrix("tiny", tmp_path, lambda line: None)
+    result = matrices.matrix(Order("matrix", "tiny", tmp_path, silent))
     cells = {(row[1], row[2]): row for row in result.rows}
     assert set(cells) == {("dense", "0%")} | {(m, f"{s:.0%}") for m in METHODS[1:] for s in SPARSITIES}
     statuses = [row["status"] for row in result.details["points"]]
@@ -65,7 +68,7 @@ def test_hardening_voting_and_packing_work_on_every_task(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     alone(name, monkeypatch)
-    result = transfer.transfer("tiny", tmp_path, lambda line: None)
+    result = transfer.transfer(Order("transfer", "tiny", tmp_path, silent))
     what = [row[1] for row in result.rows]
     assert what[:4] == ["plain", "hardened", "snip 90%", "vote by mean"], result.notes
     assert all(row["status"] == "done" for row in result.details["points"])

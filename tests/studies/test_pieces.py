@@ -8,24 +8,22 @@ import pytest
 
 from fewer.cli import main
 from fewer.core.errors import UserError
-from fewer.core.registry import SYSTEMS, systems
+from fewer.core.registry import SYSTEMS
 from fewer.core.system import imported
-from fewer.studies import processes
-from fewer.studies.pieces import Order, make_pieces, silent
+from fewer.studies import making
+from fewer.studies.making import make_pieces
+from fewer.studies.order import Order
+from fewer.studies.pieces import listed, pieces_of, silent
 
-STUDIES = [name for place in SYSTEMS.values() for name in imported(place).pieces]
+STUDIES = [name for place in SYSTEMS.values() for name, study in imported(place).studies.items() if study.pieces]
 
 
 @pytest.mark.parametrize("scale", ["quick", "full"])
 @pytest.mark.parametrize("study", STUDIES)
 def test_every_study_of_pieces_lists_them_without_making_any(study: str, scale: str, tmp_path: Path) -> None:
     order = Order(study, scale, tmp_path / "none", silent)
-    assert order.pieces().every and all(order.listed().values())
+    assert pieces_of(order).every and all(listed(order).values())
     assert not order.out.exists()
-
-
-def test_a_study_with_pieces_is_a_study() -> None:
-    assert all(set(system.pieces) <= set(system.studies) for system in systems().values())
 
 
 @pytest.mark.parametrize(
@@ -57,6 +55,6 @@ def test_pieces_that_need_others_wait_for_them_when_several_processes_make_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     groups: list[list[str]] = []
-    monkeypatch.setattr(processes, "make_together", lambda order, names, count: groups.append(list(names)))
+    monkeypatch.setattr(making, "make_together", lambda order, names, count: groups.append(list(names)))
     make_pieces(Order("vision/lightest", "quick", tmp_path, silent), ["hydra", "small-dense", "suite-small-3"], 2)
     assert groups == [["small-dense"], ["hydra", "suite-small-3"]]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from fewer.studies.order import studies
 from fewer.studies.remarks import remarks_on, with_remarks
-from fewer.studies.study import studies
 
 RESULTS = {
     path.stem: json.loads(path.read_text())

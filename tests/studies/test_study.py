@@ -12,7 +12,9 @@ import torch
 
 from fewer.cli import main
 from fewer.core.errors import UserError
-from fewer.studies import study
+from fewer.core.system import Study
+from fewer.studies import order
+from fewer.studies.order import Order
 from fewer.studies.study import Result, reproduce
 
 ROOT = Path(__file__).parents[2]
@@ -27,46 +29,46 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     """A study whose rows the test decides on."""
     found: list[list[int]] = []
 
-    def run(scale: str, out: Path, say: study.Log) -> Result:
+    def run(order: Order) -> Result:
         return Result("a title", ["a"], list(found), figures={"toy.png": f"{len(found)} rows".encode()})
 
-    monkeypatch.setitem(study._OF_ALL, "toy/table", ("toy_study:run", "a toy"))
+    monkeypatch.setitem(order._OF_ALL, "toy/table", Study("toy_study:run", "a toy"))
     monkeypatch.setitem(sys.modules, "toy_study", SimpleNamespace(run=run))
     return found
 
 
 def test_a_study_never_replaces_a_file_by_one_with_fewer_rows(rows: list[list[int]], tmp_path: Path) -> None:
     rows += [[1], [2], [3]]
-    reproduce("toy/table", "quick", tmp_path, print)
+    reproduce(Order("toy/table", "quick", tmp_path))
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert set(before) == {"toy-table.json", "toy.png"} and before["toy.png"] == b"3 rows"
     rows.pop()
     with pytest.raises(UserError, match=r"2 rows over the 3 in .*toy-table.json; expected at least 3 rows; .*--out"):
-        reproduce("toy/table", "quick", tmp_path, print)
+        reproduce(Order("toy/table", "quick", tmp_path))
     rows.clear()
     with pytest.raises(UserError, match="nothing to show for toy/table"):
-        reproduce("toy/table", "quick", tmp_path, print)
+        reproduce(Order("toy/table", "quick", tmp_path))
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     rows += [[1]]
     (tmp_path / "toy-table.json").unlink()  # whoever insists
-    reproduce("toy/table", "quick", tmp_path, print)
+    reproduce(Order("toy/table", "quick", tmp_path))
     assert json.loads((tmp_path / "toy-table.json").read_text())["rows"] == [[1]]
     assert (tmp_path / "toy.png").read_bytes() == b"1 rows"
 
 
 def test_a_study_without_rows_writes_nothing(rows: list[list[int]], tmp_path: Path) -> None:
     with pytest.raises(UserError, match="nothing to show"):
-        reproduce("toy/table", "quick", tmp_path, print)
+        reproduce(Order("toy/table", "quick", tmp_path))
     assert not list(tmp_path.iterdir())
 
 
 def test_a_quick_study_does_not_replace_a_full_one(rows: list[list[int]], tmp_path: Path) -> None:
     rows += [[1]]
-    reproduce("toy/table", "full", tmp_path, print)
+    reproduce(Order("toy/table", "full", tmp_path))
     rows += [[2]]
     with pytest.raises(UserError, match="quick over the 1 rows of scale full"):
-        reproduce("toy/table", "quick", tmp_path, print)
-    assert reproduce("toy/table", "full", tmp_path, print).rows == [[1], [2]]
+        reproduce(Order("toy/table", "quick", tmp_path))
+    assert reproduce(Order("toy/table", "full", tmp_path)).rows == [[1], [2]]
 
 
 def test_a_file_that_is_no_result_is_not_replaced(rows: list[list[int]], tmp_path: Path) -> None:
@@ -74,7 +76,7 @@ def test_a_file_that_is_no_result_is_not_replaced(rows: list[list[int]], tmp_pat
     for content in ("my notes", "[1, 2]", "3", '{"rows": 3}'):
         (tmp_path / "toy-table.json").write_text(content)
         with pytest.raises(UserError, match="no result of a study"):
-            reproduce("toy/table", "quick", tmp_path, print)
+            reproduce(Order("toy/table", "quick", tmp_path))
         assert (tmp_path / "toy-table.json").read_text() == content
 
 
@@ -103,7 +105,7 @@ def test_agents_of_a_quick_study_are_not_shown_as_those_of_a_full_one(
     agent = {"environment": "hopper", "recipe": "dense", "sparsity": 0.0, "seed": 0, "steps": 400, "episodes": 4}
     path.write_text(json.dumps({**agent, "score": 1.0, "bc_score": 1.0}))
     with pytest.raises(UserError, match="judged by 4 episodes; expected agents of one scale, judged by 20"):
-        reproduce("control/fig1", "full", tmp_path, print)
+        reproduce(Order("control/fig1", "full", tmp_path))
 
 
 def test_a_full_study_of_digits_is_not_made_of_the_embedded_ones(monkeypatch: pytest.MonkeyPatch) -> None:

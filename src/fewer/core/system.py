@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Description", "Metric", "Named", "System", "imported"]
+__all__ = ["Description", "Metric", "Named", "Study", "System", "imported"]
 
 Named = tuple[str, str]  # "module:name", and one line that says what it is
 
@@ -39,6 +39,18 @@ class Description:
 
 
 @dataclass(frozen=True)
+class Study:
+    """A paper's table or figure, or our own; functions are named as "module:name"."""
+
+    place: str  # (order) -> `studies.study.Result`
+    line: str  # what it shows
+    settings: str = ""  # (order) -> what the order stands for: sizes, seeds, updates, data; kept beside the numbers
+    plan: str = ""  # (order) -> every `studies.plan.Planned` training, from which its time is told before it starts
+    pieces: str = ""  # (order) -> `studies.pieces.Pieces` it is made of
+    remarks: str = ""  # (record) -> sentences about what came out
+
+
+@dataclass(frozen=True)
 class System:
     """All there is of one field; what is left out is left out of pages and reports, or has a plain form there."""
 
@@ -55,9 +67,9 @@ class System:
     verbs: Mapping[str, Named] = field(default_factory=dict)  # such modules, as verbs of their own
     demo: str = ""  # () -> {name: Job} for the demonstration
     case: str = ""  # a `studies.matrix.cases.Case`: what the studies of every method train
-    studies: Mapping[str, Named] = field(default_factory=dict)
-    pieces: Mapping[str, str] = field(default_factory=dict)  # study: (order) -> `studies.pieces.Pieces` it is made of
-    remarks: Mapping[str, str] = field(default_factory=dict)  # study: (record) -> sentences about what came out
+    presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # words of `fewer train` under one name
+    studies: Mapping[str, Study] = field(default_factory=dict)
+    claims: str = ""  # every testable sentence of its paper: a tuple of `studies.claims.Claim`
     benches: Mapping[str, Named] = field(default_factory=dict)  # modules with `run(quick) -> list[Row]`
     prepare: str = ""  # array -> array: what users have at hand (bytes of pixels), as a pack takes it; numpy alone
 

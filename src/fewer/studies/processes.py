@@ -11,15 +11,14 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import parent_process
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.multiprocessing import get_context
 
 from fewer.core.errors import UserError
-
-if TYPE_CHECKING:
-    from fewer.studies.pieces import Order, Piece
+from fewer.studies.order import Order
+from fewer.studies.pieces import Piece, pieces_of
 
 __all__ = ["make_together"]
 
@@ -28,7 +27,7 @@ _MINE: dict[str, Piece] = {}  # in a process that makes pieces
 
 def make_together(order: Order, names: Sequence[str], processes: int) -> None:
     """Make the pieces, the first ones first; a mistake in any of the processes is told here."""
-    shared, processes = order.pieces().shared, min(processes, len(names))
+    shared, processes = pieces_of(order).shared, min(processes, len(names))
     context = get_context("spawn")
     parts, filled = context.SimpleQueue(), context.Barrier(processes)
     for part in range(processes):
@@ -45,7 +44,7 @@ def _begin(order: Order, room: Any, parts: Any, filled: Any) -> None:
     """What a process does first."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
-    pieces = order.pieces()
+    pieces = pieces_of(order)
     _MINE.update(pieces.every)
     if pieces.shared is not None:
         pieces.shared.fill_(room, *parts.get())

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fewer.core.registry import systems
 from fewer.core.system import imported
+from fewer.studies.order import studies
 
 __all__ = ["Record", "remarks_on", "with_remarks"]
 
 Record = Mapping[str, Any]
-
-_OF_ALL = {"matrix": "fewer.studies.matrix.remarks:winners"}
 
 
 def remarks_on(study: str, record: Record) -> list[str]:
@@ -28,5 +26,4 @@ def remarks_on(study: str, record: Record) -> list[str]:
 
 def with_remarks() -> dict[str, str]:
     """Studies with something to say about, and the function that says it."""
-    found = {name: place for system in systems().values() for name, place in system.remarks.items()}
-    return found | _OF_ALL
+    return {name: study.remarks for name, study in studies().items() if study.remarks}

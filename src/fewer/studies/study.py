@@ -1,9 +1,9 @@
 """Studies: a paper's tables and figures, or our own, each a function from a scale to a result.
 
-A study is written as `def name(scale: str, out: Path, log: Log) -> Result`: "quick" takes minutes on two cores, "full"
-a CUDA GPU. It returns a table with the paper's numbers beside ours, and its figures; what it keeps in `out` by itself
-are pieces to go on from. `reproduce` adds the command, the hardware and the versions, and writes `out/<name>.json` and
-the figures, never over a file that holds more.
+A study is written as `def name(order: Order) -> Result`; `SCALES` says what an order's scale means. It returns a table
+with the paper's numbers beside ours, and its figures; what it keeps in `out` by itself are pieces to go on from.
+`reproduce` adds the command, the hardware and the versions, and writes `out/<name>.json` and the figures, never over a
+file that holds more.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -20,27 +19,11 @@ from typing import Any
 from fewer.core.errors import UserError
 from fewer.core.files.atomic import write_atomically
 from fewer.core.html_table import shown
-from fewer.core.registry import systems
-from fewer.core.settings import nearest
-from fewer.core.system import Named, imported
+from fewer.core.system import imported
+from fewer.studies.order import Order
 from fewer.studies.remarks import remarks_on
 
-__all__ = ["Log", "Result", "check", "hardware", "in_words", "reproduce", "studies"]
-
-Log = Callable[[str], None]
-
-_OF_ALL: dict[str, Named] = {
-    "matrix": ("fewer.studies.matrix.matrix:matrix", "every way of pruning on every task"),
-    "transfer": ("fewer.studies.transfer:transfer", "hardening, voting and packing on every task"),
-}
-
-
-def studies() -> dict[str, Named]:
-    """Every study: its function, and what it shows; those of each system, then those over all of them."""
-    found: dict[str, Named] = {}
-    for system in systems().values():
-        found |= system.studies
-    return found | _OF_ALL
+__all__ = ["Result", "hardware", "in_words", "reproduce"]
 
 
 @dataclass
@@ -88,38 +71,30 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def check(name: str, scale: str) -> None:
-    """Refuse a study or a scale that there is not."""
-    if name not in studies():
-        raise UserError(f"study {name!r}", "one that `fewer reproduce --list` names", nearest(name, list(studies())))
-    if scale not in ("quick", "full"):
-        raise UserError(f"scale {scale!r}", "quick or full")
-
-
-def reproduce(name: str, scale: str, out: Path, log: Log) -> Result:
+def reproduce(order: Order) -> Result:
     """Run one study and write its JSON with the command and the hardware beside the numbers."""
     from fewer.core.machine.versions import versions
 
-    check(name, scale)
-    path = out / f"{name.replace('/', '-')}.json"
-    _refuse_loss(path, scale)
-    out.mkdir(parents=True, exist_ok=True)
+    path = order.file
+    _refuse_loss(path, order.scale)
+    order.out.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
-    result: Result = imported(studies()[name][0])(scale, out, log)
+    result: Result = imported(order.asked.place)(order)
     if not result.rows:
         raise UserError(
-            f"nothing to show for {name} in {out}", "finished pieces, or a GPU and data to make them with",
+            f"nothing to show for {order.study} in {order.out}", "finished pieces, or a GPU and data to make them with",
             "name their folder by --out, or use --scale quick",
         )  # fmt: skip
-    _refuse_loss(path, scale, len(result.rows))
-    result.remarks = remarks_on(name, json.loads(json.dumps(result.record())))
+    _refuse_loss(path, order.scale, len(result.rows))
+    result.remarks = remarks_on(order.study, json.loads(json.dumps(result.record())))
+    settings = imported(order.asked.settings)(order) if order.asked.settings else {}
     record = {
-        "study": name, "scale": scale, **result.record(),
-        "command": f"fewer reproduce {name} --scale {scale}", "seconds": round(time.monotonic() - start, 1),
+        "study": order.study, "scale": order.scale, "settings": settings, **result.record(),
+        "command": order.command(), "seconds": round(time.monotonic() - start, 1),
         "hardware": hardware(), "hardware_in_words": in_words(hardware()), "versions": versions(),
     }  # fmt: skip
     for figure, content in result.figures.items():
-        write_atomically(out / figure, content)
+        write_atomically(order.out / figure, content)
     write_atomically(path, (json.dumps(record, indent=1) + "\n").encode())
     return result
 
@@ -134,7 +109,9 @@ def _refuse_loss(path: Path, scale: str, rows: int | None = None) -> None:
         before, scale_before = len(kept["rows"]), kept.get("scale")
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UserError(f"{path}, which is no result of a study", "a free name", cure) from None
-    if (scale_before, scale) == ("full", "quick"):
-        raise UserError(f"scale quick over the {before} rows of scale full in {path}", "scale full", cure)
+    if scale == "quick" and scale_before in ("full", "paper"):
+        raise UserError(
+            f"scale quick over the {before} rows of scale {scale_before} in {path}", f"scale {scale_before}", cure
+        )
     if rows is not None and rows < before:
         raise UserError(f"{rows} rows over the {before} in {path}", f"at least {before} rows", cure)

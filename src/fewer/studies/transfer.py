@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from fewer.attack.audit import attacked
@@ -16,7 +15,8 @@ from fewer.report.groups import interval
 from fewer.run.load import Trained, load
 from fewer.studies.matrix.cases import Case, cases, size_of
 from fewer.studies.matrix.measure import Asked, measure, spelled
-from fewer.studies.study import Log, Result
+from fewer.studies.order import Order
+from fewer.studies.study import Result
 from fewer.sweep.grid import grid_of
 from fewer.sweep.point import Point
 from fewer.sweep.run import Sweep, Where
@@ -28,8 +28,9 @@ _SPARSITY = 0.9
 _KINDS = ("plain", "hardened", "packed")
 
 
-def transfer(scale: str, out: Path, log: Log) -> Result:
+def transfer(order: Order) -> Result:
     """Each task plain, hardened, voting and as a pack of a tenth of its weights."""
+    scale, out, log = order.scale, order.out, order.log
     chosen, size = cases(), size_of(scale)
     content = {
         "base": {"device": size.device},

@@ -14,6 +14,8 @@ import torch
 from fewer.cli import main
 from fewer.core.engines.loop import Loop
 from fewer.core.engines.state import fresh_modules
+from fewer.studies.order import Order
+from fewer.studies.pieces import silent
 from fewer.systems.control.studies import catalogue as control_catalogue
 from fewer.systems.control.studies import cohorts as control_cohorts
 from fewer.systems.control.studies import memory as control_memory
@@ -122,7 +124,7 @@ def test_the_figure_is_put_together_from_finished_agents_alone(tmp_path: Path, m
             path.parent.mkdir(parents=True, exist_ok=True)
             row = {"environment": "walker2d", "recipe": recipe, "sparsity": sparsity, "seed": seed, "steps": 5}
             path.write_text(json.dumps({**row, "episodes": 20, "score": score + seed, "bc_score": score}))
-    result = control.fig1("full", tmp_path, lambda line: None)
+    result = control.fig1(Order("control/fig1", "full", tmp_path, silent))
     shares = {(row[1], row[2]): row[-1] for row in result.rows}
     assert shares["BCQ", "snip"] == f"{100 * 76.5 / 80.5:.0f}" and shares["BC", "random"] == "25"
     assert len(result.figures["control-fig1.png"]) > 1000
@@ -137,7 +139,7 @@ def test_a_recipe_that_nobody_knows_is_refused_in_one_line(capsys: pytest.Captur
 
 
 def test_pieces_of_a_figure_are_the_agents_that_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control_catalogue, "where", lambda scale, out, log: place(out))
+    monkeypatch.setattr(control_catalogue, "where", lambda order: place(order.out))
     words = ["reproduce", "control/fig2", "--pieces", "hopper", "--seeds", "3", "--out", str(tmp_path)]
     assert main([*words, "--set", "recipes=dense,snip:0.5", "--set", "steps=4", "--set", "save=yes"]) == 0
     files = sorted(path.name for path in (tmp_path / "agents" / "hopper").iterdir())

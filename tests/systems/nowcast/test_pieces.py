@@ -18,7 +18,9 @@ from fewer.core.engines.loop import Loop, fit
 from fewer.core.engines.plain import Plain
 from fewer.core.errors import UserError
 from fewer.core.files.run_folder import Folder
-from fewer.studies.pieces import Order, make_pieces, silent
+from fewer.studies.making import make_pieces
+from fewer.studies.order import Order
+from fewer.studies.pieces import silent
 from fewer.systems.nowcast.studies import catalogue as nowcast_catalogue
 from fewer.systems.nowcast.studies import pieces as nowcast_pieces
 from fewer.systems.nowcast.studies.members import MEMBERS, VOTERS

@@ -12,7 +12,7 @@ import torch
 from sklearn.metrics import average_precision_score
 
 from fewer.core.errors import UserError
-from fewer.studies.study import studies
+from fewer.studies.order import Order, studies
 from fewer.systems.nowcast.studies import assembly as nowcast_assembly
 from fewer.systems.nowcast.studies.assembly import Recorded, by_year, recalled, scored, threshold
 from fewer.systems.nowcast.studies.figure import fig1
@@ -96,7 +96,7 @@ def test_the_tables_put_the_papers_numbers_beside_and_mark_choices_on_the_test_w
     pieces: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(SCALES, "quick", SMALL)
-    one = table1("quick", pieces.out, pieces.log)
+    one = table1(Order("nowcast/table1", "quick", pieces.out, pieces.log))
     titles = [row[0] for row in one.rows]
     by_title = {row[0]: row for row in one.rows}
     assert by_title["baseline, bce"][1] == "0.213, 0.241, 0.184"
@@ -107,7 +107,7 @@ def test_the_tables_put_the_papers_numbers_beside_and_mark_choices_on_the_test_w
     votes = [name for name in one.details if name.startswith("majority")]
     # independent mistakes in a quarter of the pixels: several voters are right more often than one
     assert all(one.details[name]["above_best_single"][1] > 0 for name in votes if "all models" in name)
-    two = table2("quick", pieces.out, pieces.log)
+    two = table2(Order("nowcast/table2", "quick", pieces.out, pieces.log))
     assert {row[0]: row[1] for row in two.rows}["Swin-UNETR, bce"] == "0.281, 0.283, 0.280"
     json.dumps(two.record())
 
@@ -123,13 +123,13 @@ def test_a_table_reads_the_forecasts_of_a_split_once_and_those_of_other_splits_n
 
     monkeypatch.setitem(SCALES, "quick", SMALL)
     monkeypatch.setattr(nowcast_assembly, "levels", counted)
-    table2("quick", pieces.out, pieces.log)
+    table2(Order("nowcast/table2", "quick", pieces.out, pieces.log))
     assert sorted(read) == sorted((name, split) for name in QUICK for split in ("validation", "heldout"))
 
 
 def test_the_figure_shows_a_window_of_the_papers_region(pieces: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SCALES, "quick", SMALL)
-    found = fig1("quick", pieces.out, pieces.log)
+    found = fig1(Order("nowcast/fig1", "quick", pieces.out, pieces.log))
     assert all(len(content) > 1000 for content in found.figures.values())
     assert len(found.columns) == 9 and found.rows[0][0] == "majority"
 
@@ -138,5 +138,5 @@ def test_a_full_study_without_a_gpu_or_pieces_is_one_line(tmp_path: Path) -> Non
     if torch.cuda.is_available():
         pytest.skip("here it would train")
     with pytest.raises(UserError, match="no finished pieces"):
-        table1("full", tmp_path, print)
+        table1(Order("nowcast/table1", "full", tmp_path))
     assert {"nowcast/table1", "nowcast/table2", "nowcast/fig1"} <= set(studies())

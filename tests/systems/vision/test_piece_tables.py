@@ -10,6 +10,7 @@ import pytest
 
 from fewer.core.engines.base import Training
 from fewer.core.errors import UserError
+from fewer.studies.order import Order
 from fewer.studies.remarks import remarks_on
 from fewer.studies.study import Result
 from fewer.systems.vision.studies import capacity as vision_capacity
@@ -41,13 +42,13 @@ def test_the_capacity_tables_and_curves_share_their_pieces(
     original = vision_capacity.capacity_pieces
     monkeypatch.setattr(vision_capacity, "capacity_pieces", lambda *words: shortened(original(*words)))
     monkeypatch.setattr(vision_capacity, "where", lambda *_: place)
-    table = vision_capacity.table2("quick", tmp_path, quiet)
+    table = vision_capacity.table2(Order("vision/table2", "quick", tmp_path, quiet))
     whole(table)
     assert [row[2] for row in table.rows] == ["cured", "paper"] * 2
     assert table.rows[0][-2:] == [89.67, 5.5]
     trained = {path.stat().st_mtime_ns for path in tmp_path.glob("pieces/*pgd*/*/metrics.json")}
-    whole(vision_capacity.table3("quick", tmp_path, quiet))
-    curves = vision_capacity.curves("quick", tmp_path, quiet)
+    whole(vision_capacity.table3(Order("vision/table3", "quick", tmp_path, quiet)))
+    curves = vision_capacity.curves(Order("vision/fig2-3", "quick", tmp_path, quiet))
     whole(curves)
     assert curves.figures["vision-fig2-3.png"].startswith(b"\x89PNG")
     assert {path.stat().st_mtime_ns for path in tmp_path.glob("pieces/*pgd*/*/metrics.json")} == trained
@@ -80,7 +81,7 @@ def test_the_lightest_study_puts_every_recipe_into_one_table(
     monkeypatch.setattr(vision_lightest, "where", lambda *_: place)
     monkeypatch.setitem(vision_lightest.SUITE, "quick", "fgsm:0.3+pgd:0.3,steps=3,step=0.1")
     monkeypatch.setitem(vision_lightest.SHORT, "quick", ((0.3,), 2, 2, 20))
-    result = vision_lightest.lightest("quick", tmp_path, quiet)
+    result = vision_lightest.lightest(Order("vision/lightest", "quick", tmp_path, quiet))
     whole(result)
     recipes = {row[1] for row in result.rows}
     assert {"dense", "gradual magnitude", "start snip", "start grasp", "learned hydra", "features robust"} <= recipes
@@ -90,7 +91,8 @@ def test_the_lightest_study_puts_every_recipe_into_one_table(
     sizes = {row[1]: [other[3] for other in result.rows if other[1] == row[1]] for row in result.rows}
     assert sizes["features robust"] == sizes["features magnitude"] == sizes["features random"]
     monkeypatch.setattr(vision_lightest, "where", lambda *_: dataclasses.replace(place, source=""))
-    assert vision_lightest.lightest("quick", tmp_path, quiet).rows == result.rows  # put together without images
+    again = vision_lightest.lightest(Order("vision/lightest", "quick", tmp_path, quiet))
+    assert again.rows == result.rows  # put together without images
 
 
 def test_lottery_rounds_become_a_table_and_a_figure(
@@ -101,7 +103,7 @@ def test_lottery_rounds_become_a_table_and_a_figure(
     monkeypatch.setattr(vision_lottery, "_schedule", lambda scale, device: (settings, training, (0,)))
     monkeypatch.setattr(vision_lottery, "where", lambda *_: place)
     monkeypatch.setattr(vision_lottery, "TRAININGS", {"normal": "", "fgsm": "fgsm:0.3,mix=0.5,ramp=0"})
-    result = vision_lottery.tickets("quick", tmp_path, quiet)
+    result = vision_lottery.tickets(Order("vision/fig9-12", "quick", tmp_path, quiet))
     whole(result)
     assert [row[:2] for row in result.rows] == [["normal", 0], ["normal", 1], ["fgsm", 0], ["fgsm", 1]]
     said = remarks_on("vision/fig9-12", result.record())
@@ -111,4 +113,4 @@ def test_lottery_rounds_become_a_table_and_a_figure(
     empty = dataclasses.replace(place, source="", out=tmp_path / "empty")
     monkeypatch.setattr(vision_lottery, "where", lambda *_: empty)
     with pytest.raises(UserError, match="none of this study's pieces"):
-        vision_lottery.tickets("quick", tmp_path, quiet)
+        vision_lottery.tickets(Order("vision/fig9-12", "quick", tmp_path, quiet))

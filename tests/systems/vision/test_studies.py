@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from fewer.studies.order import Order
+from fewer.studies.pieces import silent
 from fewer.studies.study import Result
 from fewer.systems.vision.studies import (
     boundaries as vision_boundaries,
@@ -42,7 +44,7 @@ def test_figures_five_to_eight_are_measured_and_drawn(monkeypatch, few: str, tmp
     monkeypatch.setattr(vision_features, "mnist", lambda scale: few)
     monkeypatch.setattr(vision_features, "REACHES", {"10 x 0.05": vision_features.Reach(step=0.1, steps=1)})
     said: list[str] = []
-    result = vision_features.features("quick", tmp_path, said.append)
+    result = vision_features.features(Order("vision/fig5-8", "quick", tmp_path, said.append))
     whole(result, tmp_path)
     assert len(result.rows) == 5
     assert said
@@ -56,7 +58,7 @@ def test_boundaries_are_drawn_for_both_networks(monkeypatch, few: str, tmp_path:
     monkeypatch.setitem(vision_boundaries.SCALES, "quick", (3, 12))
     monkeypatch.setattr(vision_boundaries, "_SIDE", 7)
     monkeypatch.setattr(vision_boundaries, "mnist", lambda scale: few)
-    result = vision_boundaries.boundaries("quick", tmp_path, lambda line: None)
+    result = vision_boundaries.boundaries(Order("vision/fig4", "quick", tmp_path, silent))
     whole(result, tmp_path)
     assert [row[0] for row in result.rows[1:]] == ["standard", "hardened"]
 
@@ -95,7 +97,7 @@ def test_shrinking_compares_all_measures_at_equal_sizes(monkeypatch, few: str, t
     monkeypatch.setitem(vision_shrink.SCALES, "quick", (3, 1, 10))
     monkeypatch.setattr(vision_shrink, "mnist", lambda scale: few)
     monkeypatch.setattr(vision_shrink, "LEAST", 30)
-    result = vision_shrink.shrinking("quick", tmp_path, lambda line: None)
+    result = vision_shrink.shrinking(Order("vision/shrink", "quick", tmp_path, silent))
     whole(result, tmp_path)
     assert [row[0] for row in result.rows] == [100, 50, 30]
     assert [row[1] for row in result.rows] == [36 + 288 + 210 * features for features in (100, 50, 30)]

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from fewer.cli.words import offer
 from fewer.core.errors import UserError
+from fewer.core.settings import either
+from fewer.studies.order import SCALES
 
 if TYPE_CHECKING:
     from fewer.studies.study import Result
@@ -18,13 +20,15 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
     offer(parser.add_argument("study", nargs="?", help="one that --list names"), studies)
     parser.add_argument("--list", action="store_true", help="all studies; of one, its pieces and what --set changes")
-    scale = parser.add_argument("--scale", default="quick", help="quick (minutes, 2 cores) or full (a CUDA GPU)")
-    offer(scale, ("quick", "full"))
+    scale = parser.add_argument("--scale", default="quick", help=f"{either(SCALES)} (default quick)")
+    offer(scale, SCALES)
     parser.add_argument("--out", default="runs/studies", help="folder for files; one with more rows is never replaced")
     parser.add_argument(
         "--pieces", nargs="+", metavar="PIECE",
         help="make only these, or all; without it a study is put together from the pieces that lie in --out",
     )  # fmt: skip
+    parser.add_argument("--data", default="", help="your files in the paper's format, instead of the scale's own data")
+    parser.add_argument("--estimate", action="store_true", help="only say how long each training would take here")
     parser.add_argument("--seeds", help="of the pieces: 0,1,2 (default: their own)")
     parser.add_argument("--processes", type=int, default=1, help="pieces that are made at a time")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="another choice for the pieces")
@@ -32,7 +36,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def studies() -> Iterable[str]:
     """Their names."""
-    from fewer.studies.study import studies
+    from fewer.studies.order import studies
 
     return studies()
 
@@ -40,25 +44,30 @@ def studies() -> Iterable[str]:
 def run(arguments: argparse.Namespace) -> None:
     """The table, its notes, its files."""
     from fewer.cli.show import show
-    from fewer.studies.pieces import Order, Timed, make_pieces, silent
-    from fewer.studies.study import reproduce, studies
+    from fewer.studies.making import make_pieces
+    from fewer.studies.order import Order, studies
+    from fewer.studies.pieces import Timed, listed, silent
+    from fewer.studies.plan import estimate, planned, spelled
+    from fewer.studies.study import reproduce
 
     name, quiet = arguments.study, arguments.json
     if not name and arguments.list:
-        show({name: line for name, (_, line) in studies().items()}, quiet)
+        show({name: study.line for name, study in studies().items()}, quiet)
         return
     if not name:
         raise UserError("no study", "its name", "see `fewer reproduce --list`")
     words = (*arguments.set, *([f"seeds={arguments.seeds}"] if arguments.seeds else []))
-    order = Order(name, arguments.scale, Path(arguments.out), silent if quiet else Timed(), words)
+    order = Order(name, arguments.scale, Path(arguments.out), silent if quiet else Timed(), words, arguments.data)
     if arguments.list:
-        show(order.listed(), quiet)
+        show(listed(order), quiet)
+    elif arguments.estimate:
+        show({name: spelled(seconds) for name, seconds in estimate(planned(order)).items()}, quiet)
     elif arguments.pieces:
         show({"pieces": make_pieces(order, arguments.pieces, arguments.processes), "out": arguments.out}, quiet)
     elif words or arguments.processes != 1:
         raise UserError("--seeds, --set or --processes", "--pieces", "they are for pieces alone")
     else:
-        _show_table(reproduce(name, order.scale, order.out, order.log), arguments.out, quiet)
+        _show_table(reproduce(order), arguments.out, quiet)
 
 
 def _show_table(result: Result, out: str, quiet: bool) -> None:

@@ -54,6 +54,8 @@ def cases(only: tuple[str, ...] = ()) -> dict[str, Case]:
 
 def size_of(scale: str) -> Scale:
     """How much of it, refused where this machine cannot run it."""
+    if scale not in SCALES:
+        raise UserError(f"scale {scale} of a study that no paper made", "quick or full")
     size = SCALES[scale]
     if size.device == "cuda" and not torch.cuda.is_available():
         raise UserError(f"scale {scale} without a GPU", "CUDA", "use --scale quick")

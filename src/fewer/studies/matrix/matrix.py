@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from fewer.core.errors import UserError
@@ -14,7 +13,8 @@ from fewer.studies.matrix.cases import METHODS, Case, cases, grid, recipe, size_
 from fewer.studies.matrix.measure import Asked, measure_all, spelled
 from fewer.studies.matrix.page import page
 from fewer.studies.matrix.remarks import winners
-from fewer.studies.study import Log, Result
+from fewer.studies.order import Log, Order
+from fewer.studies.study import Result
 from fewer.sweep.grid import grid_of
 from fewer.sweep.point import Point
 from fewer.sweep.report import Done, Report
@@ -41,8 +41,9 @@ class Cell:
     failures: tuple[str, ...] = ()
 
 
-def matrix(scale: str, out: Path, log: Log) -> Result:
+def matrix(order: Order) -> Result:
     """Tasks x methods x sparsities x seeds."""
+    scale, out, log = order.scale, order.out, order.log
     size_of(scale)
     chosen = cases()
     sweep = Sweep(described := grid_of(grid(scale, chosen)), out / f"matrix-{scale}", WHERE)

@@ -1,6 +1,6 @@
 """What there is of the cell-free system."""
 
-from fewer.core.system import Description, Metric, System
+from fewer.core.system import Description, Metric, Study, System
 
 __all__ = ["SYSTEM"]
 
@@ -39,17 +39,23 @@ SYSTEM = System(
     demo=f"{_AT}.demo:jobs",
     case=f"{_AT}.case:CASE",
     studies={
-        "cellfree/statistics": (f"{_AT}.studies.paper:statistics", "ignored links, power share, closest access points"),
-        "cellfree/fig2": (f"{_AT}.studies.paper:fig2", "precision and recall of the paper's network"),
-        "cellfree/fig3": (f"{_AT}.studies.paper:fig3", "AUC and average precision of the paper's network"),
-        "cellfree/selectors": (f"{_AT}.studies.selectors:selectors", "every selector against what is possible"),
-        "cellfree/ceiling": (f"{_AT}.studies.selectors:ceiling", "what n measurements of error s can give at most"),
-        "cellfree/scaling": (f"{_AT}.studies.selectors:scaling", "the local model as the network grows"),
-        "cellfree/se": (f"{_AT}.studies.efficiency:efficiency", "spectral efficiency of predicted clusters"),
-    },
-    remarks={
-        "cellfree/statistics": f"{_AT}.studies.remarks:statistics",
-        "cellfree/scaling": f"{_AT}.studies.remarks:scaling",
+        "cellfree/statistics": Study(
+            f"{_AT}.studies.paper:statistics",
+            "ignored links, power share, closest access points",
+            remarks=f"{_AT}.studies.remarks:statistics",
+        ),
+        "cellfree/fig2": Study(f"{_AT}.studies.paper:fig2", "precision and recall of the paper's network"),
+        "cellfree/fig3": Study(f"{_AT}.studies.paper:fig3", "AUC and average precision of the paper's network"),
+        "cellfree/selectors": Study(f"{_AT}.studies.selectors:selectors", "every selector against what is possible"),
+        "cellfree/ceiling": Study(
+            f"{_AT}.studies.selectors:ceiling", "what n measurements of error s can give at most"
+        ),
+        "cellfree/scaling": Study(
+            f"{_AT}.studies.selectors:scaling",
+            "the local model as the network grows",
+            remarks=f"{_AT}.studies.remarks:scaling",
+        ),
+        "cellfree/se": Study(f"{_AT}.studies.efficiency:efficiency", "spectral efficiency of predicted clusters"),
     },
     benches={
         "cellfree": (f"{_AT}.bench.selections", "selections a second"),

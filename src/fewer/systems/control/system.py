@@ -1,10 +1,11 @@
 """What there is of the control system."""
 
-from fewer.core.system import Description, Metric, System
+from fewer.core.system import Description, Metric, Study, System
 
 __all__ = ["SYSTEM"]
 
 _AT = "fewer.systems.control"
+_PIECES = f"{_AT}.studies.catalogue:catalogue"
 
 SYSTEM = System(
     line="policies from logged data, with most of their weights removed before training",
@@ -36,19 +37,29 @@ SYSTEM = System(
     demo=f"{_AT}.demo:jobs",
     case=f"{_AT}.case:CASE",
     studies={
-        "control/fig1": (f"{_AT}.studies.paper:fig1", "score against sparsity, BCQ and BC, SNIP beside all others"),
-        "control/fig2": (f"{_AT}.studies.paper:fig2", "score against sparsity, BCQ and BC, GraSP beside all others"),
-        "control/fig3": (f"{_AT}.studies.memory:fig3", "weights left in each layer, SNIP and GraSP"),
-        "control/table1": (f"{_AT}.studies.memory:table1", "bytes of pruned networks by format"),
-        "control/fig4": (f"{_AT}.studies.memory:fig4", "bytes against sparsity"),
-    },
-    pieces=dict.fromkeys(("control/fig1", "control/fig2"), f"{_AT}.studies.catalogue:catalogue"),
-    remarks={
-        "control/fig1": f"{_AT}.studies.remarks:scores",
-        "control/fig2": f"{_AT}.studies.remarks:scores",
-        "control/fig3": f"{_AT}.studies.remarks:layers",
-        "control/fig4": f"{_AT}.studies.remarks:sizes",
-        "control/table1": f"{_AT}.studies.remarks:files",
+        "control/fig1": Study(
+            f"{_AT}.studies.paper:fig1",
+            "score against sparsity, BCQ and BC, SNIP beside all others",
+            pieces=_PIECES,
+            remarks=f"{_AT}.studies.remarks:scores",
+        ),
+        "control/fig2": Study(
+            f"{_AT}.studies.paper:fig2",
+            "score against sparsity, BCQ and BC, GraSP beside all others",
+            pieces=_PIECES,
+            remarks=f"{_AT}.studies.remarks:scores",
+        ),
+        "control/fig3": Study(
+            f"{_AT}.studies.memory:fig3",
+            "weights left in each layer, SNIP and GraSP",
+            remarks=f"{_AT}.studies.remarks:layers",
+        ),
+        "control/table1": Study(
+            f"{_AT}.studies.memory:table1", "bytes of pruned networks by format", remarks=f"{_AT}.studies.remarks:files"
+        ),
+        "control/fig4": Study(
+            f"{_AT}.studies.memory:fig4", "bytes against sparsity", remarks=f"{_AT}.studies.remarks:sizes"
+        ),
     },
     benches={
         "control": (f"{_AT}.bench.agents", "80 BCQ agents in lock-step against one by one"),

@@ -1,10 +1,11 @@
 """What there is of the nowcast system."""
 
-from fewer.core.system import Description, Metric, System
+from fewer.core.system import Description, Metric, Study, System
 
 __all__ = ["SYSTEM"]
 
 _AT = "fewer.systems.nowcast"
+_PIECES = f"{_AT}.studies.catalogue:catalogue"
 
 SYSTEM = System(
     line="eight hours of rain from one hour of satellite images",
@@ -41,16 +42,25 @@ SYSTEM = System(
     demo=f"{_AT}.demo:jobs",
     case=f"{_AT}.case:CASE",
     studies={
-        "nowcast/weather": (f"{_AT}.studies.weather:weather", "generated weather beside OPERA and the real bands"),
-        "nowcast/table1": (f"{_AT}.studies.tables:table1", "every model and ensemble, test windows, IoU per region"),
-        "nowcast/table2": (f"{_AT}.studies.tables:table2", "baseline, improved, Swin-UNETR and votes, held out"),
-        "nowcast/fig1": (f"{_AT}.studies.figure:fig1", "a rain front hour by hour, and every model by lead time"),
-    },
-    pieces=dict.fromkeys(("nowcast/table1", "nowcast/table2", "nowcast/fig1"), f"{_AT}.studies.catalogue:catalogue"),
-    remarks={
-        "nowcast/fig1": f"{_AT}.studies.remarks:window",
-        "nowcast/table1": f"{_AT}.studies.remarks:models",
-        "nowcast/table2": f"{_AT}.studies.remarks:models",
+        "nowcast/weather": Study(f"{_AT}.studies.weather:weather", "generated weather beside OPERA and the real bands"),
+        "nowcast/table1": Study(
+            f"{_AT}.studies.tables:table1",
+            "every model and ensemble, test windows, IoU per region",
+            pieces=_PIECES,
+            remarks=f"{_AT}.studies.remarks:models",
+        ),
+        "nowcast/table2": Study(
+            f"{_AT}.studies.tables:table2",
+            "baseline, improved, Swin-UNETR and votes, held out",
+            pieces=_PIECES,
+            remarks=f"{_AT}.studies.remarks:models",
+        ),
+        "nowcast/fig1": Study(
+            f"{_AT}.studies.figure:fig1",
+            "a rain front hour by hour, and every model by lead time",
+            pieces=_PIECES,
+            remarks=f"{_AT}.studies.remarks:window",
+        ),
     },
     benches={
         "nowcast": (f"{_AT}.bench.swin", "Swin-UNETR training against MONAI"),

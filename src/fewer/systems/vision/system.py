@@ -1,10 +1,11 @@
 """What there is of the vision system."""
 
-from fewer.core.system import Description, Metric, System
+from fewer.core.system import Description, Metric, Study, System
 
 __all__ = ["SYSTEM"]
 
 _AT = "fewer.systems.vision"
+_PIECES = f"{_AT}.studies.catalogue:catalogue"
 
 SYSTEM = System(
     line="small classifiers that withstand adversarial images",
@@ -27,25 +28,44 @@ SYSTEM = System(
     demo=f"{_AT}.demo:jobs",
     case=f"{_AT}.case:CASE",
     studies={
-        "vision/table2": (f"{_AT}.studies.capacity:table2", "PGD-trained networks of six sizes under PGD-40"),
-        "vision/table3": (f"{_AT}.studies.capacity:table3", "FGSM-trained networks under FGSM and PGD-40"),
-        "vision/fig2-3": (f"{_AT}.studies.capacity:curves", "accuracy against capacity, FGSM and PGD"),
-        "vision/fig4": (f"{_AT}.studies.boundaries:boundaries", "decision boundaries around real images"),
-        "vision/fig5-8": (f"{_AT}.studies.features:features", "usefulness of features, plain and under attack"),
-        "vision/shrink": (f"{_AT}.studies.shrink:shrinking", "features removed by usefulness, magnitude or chance"),
-        "vision/lightest": (f"{_AT}.studies.lightest:lightest", "robust accuracy against kept weights, all recipes"),
-        "vision/fig9-12": (f"{_AT}.studies.lottery:tickets", "lottery tickets, normal, FGSM- and PGD-trained"),
-    },
-    pieces=dict.fromkeys(
-        ("vision/table2", "vision/table3", "vision/fig2-3", "vision/lightest", "vision/fig9-12"),
-        f"{_AT}.studies.catalogue:catalogue",
-    ),
-    remarks={
-        "vision/fig5-8": f"{_AT}.studies.remarks:features",
-        "vision/fig9-12": f"{_AT}.studies.remarks:tickets",
-        "vision/lightest": f"{_AT}.studies.remarks:audits",
-        "vision/table2": f"{_AT}.studies.remarks:trainings",
-        "vision/table3": f"{_AT}.studies.remarks:trainings",
+        "vision/table2": Study(
+            f"{_AT}.studies.capacity:table2",
+            "PGD-trained networks of six sizes under PGD-40",
+            pieces=_PIECES,
+            remarks=f"{_AT}.studies.remarks:trainings",
+        ),
+        "vision/table3": Study(
+            f"{_AT}.studies.capacity:table3",
+            "FGSM-trained networks under FGSM and PGD-40",
+            pieces=_PIECES,
+            remarks=f"{_AT}.studies.remarks:trainings",
+        ),
+        "vision/fig2-3": Study(
+            f"{_AT}.studies.capacity:curves",
+            "accuracy against capacity, FGSM and PGD",
+            pieces=_PIECES,
+        ),
+        "vision/fig4": Study(f"{_AT}.studies.boundaries:boundaries", "decision boundaries around real images"),
+        "vision/fig5-8": Study(
+            f"{_AT}.studies.features:features",
+            "usefulness of features, plain and under attack",
+            remarks=f"{_AT}.studies.remarks:features",
+        ),
+        "vision/shrink": Study(
+            f"{_AT}.studies.shrink:shrinking", "features removed by usefulness, magnitude or chance"
+        ),
+        "vision/lightest": Study(
+            f"{_AT}.studies.lightest:lightest",
+            "robust accuracy against kept weights, all recipes",
+            pieces=_PIECES,
+            remarks=f"{_AT}.studies.remarks:audits",
+        ),
+        "vision/fig9-12": Study(
+            f"{_AT}.studies.lottery:tickets",
+            "lottery tickets, normal, FGSM- and PGD-trained",
+            pieces=_PIECES,
+            remarks=f"{_AT}.studies.remarks:tickets",
+        ),
     },
     benches={
         "cohort": (f"{_AT}.bench.cohort", "many replicas in lock-step against one by one"),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fewer.report.figure import png
-from fewer.studies.study import Log, Result
+from fewer.studies.order import Order
+from fewer.studies.study import Result
 from fewer.systems.cellfree.studies.worlds import SEEDS, paper_world
 from fewer.systems.cellfree.task.arrays import Bools, generator
 from fewer.systems.cellfree.task.selectors.boosting import Boosting
@@ -32,8 +32,9 @@ def _clusters(selection: Selection, access_points: int) -> Bools:
     return found
 
 
-def efficiency(scale: str, out: Path, log: Log) -> Result:
+def efficiency(order: Order) -> Result:
     """Median and 95 %-likely efficiency lost by each selector, and the measurements it saves."""
+    scale, log = order.scale, order.log
     seeds, drops = (SEEDS[:2], 3) if scale == "quick" else (SEEDS, 10)
     schemes = ("mr", "lp-mmse", "p-mmse")
     found: dict[tuple[str, str], list[Comparison]] = {}

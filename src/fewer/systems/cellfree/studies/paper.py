@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from fewer.report.figure import png
-from fewer.studies.study import Log, Result
+from fewer.studies.order import Order
+from fewer.studies.study import Result
 from fewer.systems.cellfree.studies.worlds import SEEDS, mean_and_spread, paper_world, sage_figures, spelled
 from fewer.systems.cellfree.task.statistics import network_statistics
 
@@ -25,8 +25,9 @@ PAPER = {  # the text's numbers; the rest of the figures has none
 IGNORED = {(100, 10): 0.16, (100, 20): 0.09, (50, 10): 0.13, (50, 20): 0.06}
 
 
-def statistics(scale: str, out: Path, log: Log) -> Result:
+def statistics(order: Order) -> Result:
     """Positives that clustering ignores, the share of uplink power, and how often the closest access points serve."""
+    scale, log = order.scale, order.log
     deployments, phones = (12, 600) if scale == "quick" else (40, 2000)
     rows: list[list[Any]] = []
     details: dict[str, Any] = {}
@@ -53,17 +54,18 @@ def statistics(scale: str, out: Path, log: Log) -> Result:
     )
 
 
-def fig2(scale: str, out: Path, log: Log) -> Result:
+def fig2(order: Order) -> Result:
     """Precision and recall at one half, as the paper counts them and without the master's own link."""
-    return _figure(scale, out, log, "Figure 2", ("precision", "recall", "other_precision", "other_recall"))
+    return _figure(order, "Figure 2", ("precision", "recall", "other_precision", "other_recall"))
 
 
-def fig3(scale: str, out: Path, log: Log) -> Result:
+def fig3(order: Order) -> Result:
     """Area under the curve and average precision, with and without the master's own link."""
-    return _figure(scale, out, log, "Figure 3", ("auc", "average_precision", "other_auc", "other_average_precision"))
+    return _figure(order, "Figure 3", ("auc", "average_precision", "other_auc", "other_average_precision"))
 
 
-def _figure(scale: str, out: Path, log: Log, title: str, names: tuple[str, ...]) -> Result:
+def _figure(order: Order, title: str, names: tuple[str, ...]) -> Result:
+    scale, out, log = order.scale, order.out, order.log
     rows: list[list[Any]] = []
     details: dict[str, Any] = {}
     for access_points, candidates in CELLS:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fewer.studies.study import Log, Result
+from fewer.studies.order import Order
+from fewer.studies.study import Result
 from fewer.systems.cellfree.studies.worlds import SEEDS, mean_and_spread, paper_world, spelled
 from fewer.systems.cellfree.task.selectors.boosting import Boosting
 from fewer.systems.cellfree.task.selectors.ceiling import ceiling_table
@@ -37,8 +37,9 @@ def _all(scale: str) -> dict[str, Selector]:
     return found
 
 
-def selectors(scale: str, out: Path, log: Log) -> Result:
+def selectors(order: Order) -> Result:
     """All selectors on the same phones, without error and with 2 dB, and their share of the ceiling."""
+    scale, log = order.scale, order.log
     cells = CELLS[:2] if scale == "quick" else CELLS
     rows: list[list[Any]] = []
     details: dict[str, Any] = {}
@@ -75,8 +76,9 @@ def selectors(scale: str, out: Path, log: Log) -> Result:
     )  # fmt: skip
 
 
-def ceiling(scale: str, out: Path, log: Log) -> Result:
+def ceiling(order: Order) -> Result:
     """What any learner could reach with n measurements of error s."""
+    scale, log = order.scale, order.log
     seeds, places = (SEEDS[:2], 300_000) if scale == "quick" else (SEEDS, 1_000_000)
     tables = []
     for seed in seeds:
@@ -96,8 +98,9 @@ def ceiling(scale: str, out: Path, log: Log) -> Result:
     )
 
 
-def scaling(scale: str, out: Path, log: Log) -> Result:
+def scaling(order: Order) -> Result:
     """The local model as the network grows at the paper's density, 100 training phones per access point."""
+    scale, log = order.scale, order.log
     sizes = (100, 1000) if scale == "quick" else (100, 1000, 10_000)
     rows: list[list[Any]] = []
     details: dict[str, Any] = {}

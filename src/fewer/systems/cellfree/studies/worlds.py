@@ -11,7 +11,7 @@ import numpy as np
 
 from fewer.core.engines.evaluate import evaluate, predictor
 from fewer.core.files.atomic import write_atomically
-from fewer.studies.study import Log
+from fewer.studies.order import Log
 from fewer.systems.cellfree.task.selectors.trained import Trained
 from fewer.systems.cellfree.task.settings import Settings
 from fewer.systems.cellfree.task.survey import World

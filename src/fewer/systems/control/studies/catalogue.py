@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from fewer.core.errors import UserError
 from fewer.core.settings import from_text, nearest
-from fewer.studies.pieces import Order, Piece, Pieces, choice
+from fewer.studies.order import Order
+from fewer.studies.pieces import Piece, Pieces, choice
 from fewer.systems.control.studies.cohorts import ENVIRONMENTS, RECIPES, train_agents, where
 from fewer.systems.control.studies.paper import SEEDS, wanted
 
@@ -32,7 +33,7 @@ class Choices:
 def catalogue(order: Order) -> Pieces:
     """One piece an environment."""
     chosen = from_text(Choices, order.words)
-    place = where(order.scale, order.out, order.log)
+    place = where(order)
     falling = place.optimizer.decay_from if chosen.decay_from is None else chosen.decay_from
     place = dataclasses.replace(
         place,

@@ -32,7 +32,7 @@ from fewer.core.files.sealed import sealed
 from fewer.pruning.pruning import Pruning, layer_keeps, prune_
 from fewer.pruning.schedules.gradual import events_for
 from fewer.sparse.engine import sparse_engine, worthwhile
-from fewer.studies.study import Log
+from fewer.studies.order import Log, Order
 from fewer.systems.control.task.settings import Settings
 from fewer.systems.control.task.task import Control
 
@@ -98,11 +98,12 @@ class Place:
         return self.out / "agents" / environment / f"{name}-seed{seed}.json"
 
 
-def where(scale: str, out: Path, log: Log) -> Place:
+def where(order: Order) -> Place:
     """Quick: small networks and short episodes on a CPU. Full: the paper's networks, 100,000 updates, 20 episodes.
 
     The learning rate falls to zero over the second half: last weights at a constant rate scatter.
     """
+    scale, out, log = order.scale, order.out, order.log
     if scale == "quick":
         small = Settings(
             policy="both", transitions=4000, hidden=(128, 96), autoencoder_hidden=(128, 128), episodes=4, horizon=150

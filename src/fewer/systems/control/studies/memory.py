@@ -21,8 +21,9 @@ from fewer.packs.pack import write
 from fewer.packs.trace.trace import trace
 from fewer.pruning.pruning import Pruning, layer_keeps, mask_for
 from fewer.report.figure import png
+from fewer.studies.order import Order
 from fewer.studies.plot import pyplot
-from fewer.studies.study import Log, Result
+from fewer.studies.study import Result
 from fewer.systems.control.task.settings import Settings
 from fewer.systems.control.task.task import Control
 
@@ -106,8 +107,9 @@ def _masks(task: Control, modules: Modules, method: str, sparsity: float, seed: 
     return mask_for(task, modules, Pruning(method, sparsity), seed=seed) if sparsity else {}
 
 
-def table1(scale: str, out: Path, log: Log) -> Result:
+def table1(order: Order) -> Result:
     """Bytes of every network in the paper's formats and in ours."""
+    log = order.log
     task = _task()
     modules = fresh_modules(task, 0)
     masks = {method: _masks(task, modules, method.lower(), 0.95) for method in ("SNIP", "GraSP")}
@@ -138,8 +140,9 @@ def table1(scale: str, out: Path, log: Log) -> Result:
     )  # fmt: skip
 
 
-def fig3(scale: str, out: Path, log: Log) -> Result:
+def fig3(order: Order) -> Result:
     """Weights kept in each layer at 95 %, mean and deviation over five seeds."""
+    scale = order.scale
     task = _task()
     seeds = range(2) if scale == "quick" else range(5)
     kept: dict[str, dict[str, list[int]]] = {}
@@ -169,8 +172,9 @@ def fig3(scale: str, out: Path, log: Log) -> Result:
     )
 
 
-def fig4(scale: str, out: Path, log: Log) -> Result:
+def fig4(order: Order) -> Result:
     """Megabytes of all networks together against sparsity: dense, coordinates, our pack."""
+    log = order.log
     task = _task()
     modules = fresh_modules(task, 0)
     names = [name for part in PARTS.values() for name in part]

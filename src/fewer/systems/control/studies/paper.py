@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from fewer.core.errors import UserError
 from fewer.report.figure import png
+from fewer.studies.order import Order
 from fewer.studies.plot import pyplot
-from fewer.studies.study import Log, Result
+from fewer.studies.study import Result
 from fewer.systems.control.studies.cohorts import ENVIRONMENTS, Place, Row, read_rows, train_agents, where
 from fewer.systems.control.task.statistics import statistics
 
@@ -25,14 +25,14 @@ RIVALS = ("random", "erk", "magnitude", "synflow", "set", "rigl", "gradual")
 TRIED = {"snip": ("snip-batches", "snip-rounds", "snip-erk", "snip-rigl"), "grasp": ("grasp-batches",)}
 
 
-def fig1(scale: str, out: Path, log: Log) -> Result:
+def fig1(order: Order) -> Result:
     """SNIP."""
-    return _figure(1, "SNIP", scale, out, log)
+    return _figure(order, 1, "SNIP")
 
 
-def fig2(scale: str, out: Path, log: Log) -> Result:
+def fig2(order: Order) -> Result:
     """GraSP."""
-    return _figure(2, "GraSP", scale, out, log)
+    return _figure(order, 2, "GraSP")
 
 
 def wanted(study: str, scale: str) -> list[tuple[str, float]]:
@@ -42,9 +42,10 @@ def wanted(study: str, scale: str) -> list[tuple[str, float]]:
     return found + [(rival, HEADLINE[scale]) for rival in (*RIVALS, *TRIED[criterion])]
 
 
-def _figure(number: int, spelled: str, scale: str, out: Path, log: Log) -> Result:
+def _figure(order: Order, number: int, spelled: str) -> Result:
+    scale = order.scale
     study = f"control/fig{number}"
-    place, shown, criterion = where(scale, out, log), wanted(study, scale), CRITERIA[study]
+    place, shown, criterion = where(order), wanted(study, scale), CRITERIA[study]
     rows = [row for row in _found(place, study, scale) if (row["recipe"], row["sparsity"]) in shown]
     table = [line for environment in ENVIRONMENTS for line in _lines(rows, environment)]
     return Result(

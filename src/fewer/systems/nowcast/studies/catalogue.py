@@ -12,7 +12,8 @@ from typing import Any
 
 from fewer.core.errors import UserError
 from fewer.core.settings import from_text
-from fewer.studies.pieces import Order, Piece, Pieces, choice
+from fewer.studies.order import Order
+from fewer.studies.pieces import Piece, Pieces, choice
 from fewer.systems.nowcast.studies.members import MEMBERS, Scale
 from fewer.systems.nowcast.studies.pieces import BASELINES, run_piece, samples_a_second
 from fewer.systems.nowcast.studies.tables import FULL, where
@@ -59,7 +60,7 @@ class Choices:
 def catalogue(order: Order) -> Pieces:
     """`all` is what an hour of one GPU trains; further members take part if they are named."""
     chosen = from_text(Choices, order.words)
-    place = where(order.scale, order.out, order.log)
+    place = where(order)
     place = dataclasses.replace(place, scale=chosen.scale(place.scale), device=chosen.device or place.device)
 
     def make(name: str) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import torch
 
 from fewer.ensemble.combine import combine
-from fewer.studies.study import Log, Result
+from fewer.studies.order import Order
+from fewer.studies.study import Result
 from fewer.systems.nowcast.pictures import by_hour, by_lead, film
 from fewer.systems.nowcast.studies.judged import Judged
 from fewer.systems.nowcast.studies.members import MEMBERS, VOTERS
@@ -22,9 +21,10 @@ __all__ = ["fig1"]
 REGION, YEAR = "roxi_0004", 2020  # the paper's
 
 
-def fig1(scale: str, out: Path, log: Log) -> Result:
+def fig1(order: Order) -> Result:
     """The vote's forecast of the window of the paper's region-year whose rain changes most, and IoU by lead time."""
-    place = where(scale, out, log)
+    scale = order.scale
+    place = where(order)
     names = available(scale, place)
     judged = Judged(place, "test")
     voters = [name for name in VOTERS if name in names] or names

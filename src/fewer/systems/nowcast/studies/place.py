@@ -13,7 +13,7 @@ from torch import Tensor
 from fewer.core.engines.base import Training
 from fewer.core.files.run_folder import Folder
 from fewer.core.task import Data
-from fewer.studies.study import Log
+from fewer.studies.order import Log
 from fewer.systems.nowcast.studies.members import SCALES, Member, Scale
 from fewer.systems.nowcast.task.generated.windows import Wish, generated
 from fewer.systems.nowcast.task.settings import Settings

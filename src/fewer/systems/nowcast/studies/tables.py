@@ -14,7 +14,8 @@ from typing import Any
 import torch
 
 from fewer.core.errors import UserError
-from fewer.studies.study import Log, Result
+from fewer.studies.order import Order
+from fewer.studies.study import Result
 from fewer.systems.nowcast.studies.assembly import by_year, scored, threshold
 from fewer.systems.nowcast.studies.judged import Judged
 from fewer.systems.nowcast.studies.members import MEMBERS, SCALES, UPWIND
@@ -44,8 +45,9 @@ TABLE2: dict[str, Paper] = {
 _FIXED: dict[float, Paper] = {0.2: (0.227, 0.248, 0.207), 0.65: (0.194, 0.204, 0.183)}  # Swin-UNETR's, in Table 1
 
 
-def where(scale: str, out: Path, log: Log) -> Place:
+def where(order: Order) -> Place:
     """Quick pieces are made here; full ones are made where there is a GPU, and otherwise only read."""
+    scale, out, log = order.scale, order.out, order.log
     place = Place(out, SCALES[scale], "cuda" if scale == "full" and torch.cuda.is_available() else "cpu", log)
     if scale == "full" and (found := _scale_of(out)) is not None:
         place = dataclasses.replace(place, scale=dataclasses.replace(place.scale, **found))
@@ -79,9 +81,10 @@ def available(scale: str, place: Place) -> list[str]:
     return list(pieces)
 
 
-def table1(scale: str, out: Path, log: Log) -> Result:
+def table1(order: Order) -> Result:
     """Every model of the paper's Table 1 and ours, on the test windows."""
-    place = where(scale, out, log)
+    scale, log = order.scale, order.log
+    place = where(order)
     names = available(scale, place)
     judged = Judged(place, "test")
     every = [*(name for name in BASELINES if judged.piece(name)), *names]
@@ -96,9 +99,10 @@ def table1(scale: str, out: Path, log: Log) -> Result:
     return _result(scale, judged, names, rows, details, every)
 
 
-def table2(scale: str, out: Path, log: Log) -> Result:
+def table2(order: Order) -> Result:
     """The paper's Table 2 and ours, on held-out windows."""
-    place = where(scale, out, log)
+    scale = order.scale
+    place = where(order)
     names = available(scale, place)
     judged = Judged(place, "heldout")
     wanted: list[str] = [name for name in ("baseline", "improved", "swin", "focus", "drift") if name in names]

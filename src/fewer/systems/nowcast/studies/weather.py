@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fewer.studies.study import Log, Result
+from fewer.studies.order import Order
+from fewer.studies.study import Result
 from fewer.systems.nowcast.task.bands import BANDS
 from fewer.systems.nowcast.task.baselines.extrapolation import displacements
 from fewer.systems.nowcast.task.baselines.motion import carried, motion
@@ -111,8 +111,9 @@ def _overlap(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> tuple[int, int
     return int((one & other).sum()), int((one | other).sum())
 
 
-def weather(scale: str, out: Path, log: Log) -> Result:
+def weather(order: Order) -> Result:
     """Both seeds side by side: one that constants were tuned on, one that nobody looked at."""
+    scale, log = order.scale, order.log
     device = "cuda" if torch.cuda.is_available() else "cpu"
     count, images = (80, 400) if scale == "quick" else (240, 960)
     tallies, bands = [], []

@@ -8,7 +8,6 @@ corner is the FGSM example.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,8 +17,9 @@ from fewer.core.data import convert
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.seed import Stream
 from fewer.report.figure import png
+from fewer.studies.order import Order
 from fewer.studies.plot import pyplot
-from fewer.studies.study import Log, Result
+from fewer.studies.study import Result
 from fewer.systems.vision.studies.training import BUDGET, accuracies, device, mnist, trained
 from fewer.systems.vision.task.data import Images
 from fewer.systems.vision.task.task import Settings, Vision
@@ -51,8 +51,9 @@ def slices(task: Vision, modules: Mapping[str, nn.Module], batch: Images) -> Ten
     return torch.stack(maps)
 
 
-def boundaries(scale: str, out: Path, log: Log) -> Result:
+def boundaries(order: Order) -> Result:
     """The surroundings of test images for a standard and a hardened network."""
+    scale, log = order.scale, order.log
     steps, count = SCALES[scale]
     task = Vision(Settings(network="cnn2", data=mnist(scale)))
     on = device(scale)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from fewer.core.engines.optimizer import Optimizer
 from fewer.report.figure import png
+from fewer.studies.order import Order
 from fewer.studies.plot import pyplot
-from fewer.studies.study import Log, Result
+from fewer.studies.study import Result
 from fewer.systems.vision.studies.pieces import DENSE, Recipe, cured, expect_pieces, gradual, run_piece, where
 
 __all__ = ["capacity_pieces", "curves", "table2", "table3"]
@@ -56,18 +56,19 @@ def _quick(piece: Recipe, scale: str) -> Recipe:
     return piece if scale == "full" else dataclasses.replace(piece, seeds=(0,), batch=128, points=4)
 
 
-def table2(scale: str, out: Path, log: Log) -> Result:
+def table2(order: Order) -> Result:
     """PGD-trained, PGD-40 attacked."""
-    return _table("pgd", scale, out, log)
+    return _table(order, "pgd")
 
 
-def table3(scale: str, out: Path, log: Log) -> Result:
+def table3(order: Order) -> Result:
     """FGSM-trained, FGSM attacked; PGD-40 beside it, because FGSM alone is no measure of robustness."""
-    return _table("fgsm", scale, out, log)
+    return _table(order, "fgsm")
 
 
-def _table(attack: str, scale: str, out: Path, log: Log) -> Result:
-    place = where(scale, out, log)
+def _table(order: Order, attack: str) -> Result:
+    scale = order.scale
+    place = where(order)
     rows, details = [], {}
     for name, piece in capacity_pieces(attack, scale).items():
         found = run_piece(dataclasses.replace(piece, prunings=(DENSE,)), place)
@@ -121,9 +122,10 @@ def percent(rows: Sequence[Mapping[str, Any]], key: str) -> str:
     return f"{statistics.fmean(values):.1f}{spread}"
 
 
-def curves(scale: str, out: Path, log: Log) -> Result:
+def curves(order: Order) -> Result:
     """Figures 2 and 3: accuracy against capacity beside the paper's, and on the way of training."""
-    place = where(scale, out, log)
+    scale = order.scale
+    place = where(order)
     found = {
         attack: {
             name: run_piece(dataclasses.replace(piece, prunings=(DENSE,)), place) for name, piece in pieces.items()

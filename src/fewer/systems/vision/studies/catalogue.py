@@ -7,7 +7,8 @@ import functools
 from dataclasses import dataclass
 
 from fewer.core.settings import from_text
-from fewer.studies.pieces import Order, Piece, Pieces, choice
+from fewer.studies.order import Order
+from fewer.studies.pieces import Piece, Pieces, choice
 from fewer.systems.vision.studies.capacity import capacity_pieces
 from fewer.systems.vision.studies.lightest import audit, light_pieces, small_pieces, train_features, train_scores
 from fewer.systems.vision.studies.lottery import TRAININGS, lottery_cost, train_tickets
@@ -33,7 +34,7 @@ def catalogue(order: Order) -> Pieces:
     @functools.cache
     def place() -> Place:
         images(scale)  # a study can be put together without them, a piece cannot be trained
-        return where(scale, order.out, order.log)
+        return where(order)
 
     def asked(recipe: Recipe) -> Recipe:
         together = recipe.together if chosen.together is None else chosen.together

@@ -8,15 +8,15 @@ steps that can.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from fewer.pruning.features.usefulness import Reach, Usefulness, usefulness
 from fewer.report.figure import png
+from fewer.studies.order import Order
 from fewer.studies.plot import pyplot
-from fewer.studies.study import Log, Result
+from fewer.studies.study import Result
 from fewer.systems.vision.studies.training import accuracies, device, mnist, trained
 from fewer.systems.vision.task.task import Settings, Vision
 
@@ -33,8 +33,9 @@ REACHES = {
 Measured = dict[str, Usefulness]  # by reach
 
 
-def features(scale: str, out: Path, log: Log) -> Result:
+def features(order: Order) -> Result:
     """Usefulness and robust usefulness of every feature of four networks, as numbers and as the four figures."""
+    scale, log = order.scale, order.log
     steps, samples = SCALES[scale]
     data, on = mnist(scale), device(scale)
     rows: list[list[Any]] = []

@@ -9,13 +9,13 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from fewer.pruning.pruning import Pruning
 from fewer.report.figure import png
+from fewer.studies.order import Order
 from fewer.studies.plot import pyplot
-from fewer.studies.study import Log, Result
+from fewer.studies.study import Result
 from fewer.systems.vision.studies.capacity import capacity_pieces, percent
 from fewer.systems.vision.studies.measure import Row
 from fewer.systems.vision.studies.pieces import (
@@ -130,9 +130,10 @@ def train_features(scale: str, place: Place) -> list[Row]:
     return run_features(base, steps, place, samples=samples)
 
 
-def lightest(scale: str, out: Path, log: Log) -> Result:
+def lightest(order: Order) -> Result:
     """Every recipe's robust accuracy against its kept weights; the whole suite for the light networks."""
-    place = where(scale, out, log)
+    scale = order.scale
+    place = where(order)
     rows: list[Row] = []
     audits: list[Row] = []
     for name, piece in light_pieces(scale).items():

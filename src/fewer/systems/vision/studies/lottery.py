@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from fewer.attack.hardening.harden import harden
 from fewer.core.engines.base import Engine, Training
@@ -16,8 +15,9 @@ from fewer.core.engines.optimizer import Optimizer
 from fewer.core.files.run_folder import Folder
 from fewer.pruning.schedules.lottery import Lottery, lottery
 from fewer.report.figure import png
+from fewer.studies.order import Order
 from fewer.studies.plot import pyplot
-from fewer.studies.study import Log, Result
+from fewer.studies.study import Result
 from fewer.systems.vision.studies.measure import Row, accuracies
 from fewer.systems.vision.studies.pieces import Place, expect_pieces, where
 
@@ -71,9 +71,10 @@ def train_tickets(kind: str, scale: str, place: Place) -> list[Row]:
     return lottery(hardened, training, settings, seeds=seeds, out=out, measure=measure, about=about)
 
 
-def tickets(scale: str, out: Path, log: Log) -> Result:
+def tickets(order: Order) -> Result:
     """All trainings, as a table over rounds and as the four figures with PGD beside them."""
-    place = where(scale, out, log)
+    scale = order.scale
+    place = where(order)
     found = {kind: train_tickets(kind, scale, place) for kind in TRAININGS}
     found = {kind: rows for kind, rows in found.items() if rows}
     expect_pieces(found, place)

@@ -35,7 +35,7 @@ from fewer.core.machine.versions import versions
 from fewer.core.task import Task
 from fewer.pruning.pruning import Pruning, mask_for
 from fewer.pruning.schedules.gradual import events_for
-from fewer.studies.study import Log
+from fewer.studies.order import Log, Order
 from fewer.systems.vision.studies.measure import Row, Watch, measured, signs
 from fewer.systems.vision.task.task import Settings, Vision
 
@@ -126,8 +126,9 @@ def images(scale: str) -> str:
     return folder
 
 
-def where(scale: str, out: Path, log: Log) -> Place:
+def where(order: Order) -> Place:
     """A study's place. Without MNIST a full study can still be put together from pieces that are finished."""
+    scale, out, log = order.scale, order.out, order.log
     quick = scale == "quick"
     device = "cuda" if not quick and torch.cuda.is_available() else "cpu"
     try:

@@ -7,7 +7,6 @@ done by plain usefulness, by magnitude and at random, so that all four stand at 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from torch import nn
@@ -18,8 +17,9 @@ from fewer.core.engines.optimizer import Optimizer
 from fewer.pruning.features.shrink import MEASURES, Shrinking, shrink
 from fewer.pruning.features.usefulness import Reach
 from fewer.report.figure import png
+from fewer.studies.order import Order
 from fewer.studies.plot import pyplot
-from fewer.studies.study import Log, Result
+from fewer.studies.study import Result
 from fewer.systems.vision.studies.training import accuracies, device, mnist, trained
 from fewer.systems.vision.task.task import Settings, Vision
 
@@ -33,8 +33,9 @@ TUNING = "pgd:0.3,steps=3,step=0.15,ramp=0"
 Point = dict[str, Any]
 
 
-def shrinking(scale: str, out: Path, log: Log) -> Result:
+def shrinking(order: Order) -> Result:
     """Clean and attacked accuracy of ever smaller networks, for four ways of choosing the features that stay."""
+    scale, log = order.scale, order.log
     steps, tuning, samples = SCALES[scale]
     task, on = Vision(Settings(network="cnn1", data=mnist(scale))), device(scale)
     points: list[Point] = []

@@ -19,7 +19,7 @@ from fewer.core.engines.nets import NetworkSet
 from fewer.core.engines.optimizer import Optimizer
 from fewer.core.engines.plain import Plain
 from fewer.core.seed import Stream
-from fewer.studies.study import Log
+from fewer.studies.order import Log
 from fewer.systems.vision.task.data import Images
 from fewer.systems.vision.task.files.fetch import fetch_mnist
 from fewer.systems.vision.task.task import Vision
