@@ -11,11 +11,12 @@ import pytest
 import torch
 
 from fewer.report import groups
+from fewer.report.chart import curves
 from fewer.studies import transfer
 from fewer.studies.matrix import matrix as matrices
 from fewer.studies.matrix import measure as matrix_measure
 from fewer.studies.matrix.cases import METHODS, SPARSITIES, cases
-from fewer.studies.matrix.page import chart
+from fewer.studies.matrix.page import series
 from fewer.sweep.run import Where
 
 TINY = sorted(cases())
@@ -79,5 +80,11 @@ def test_an_interval_is_that_of_student() -> None:
 
 
 def test_a_chart_has_a_whisker_for_every_mean_and_a_level_for_the_dense_network() -> None:
-    drawn = chart({"dense": [(0.0, (0.9, 0.1))], "snip": [(0.5, (0.8, 0.1)), (0.9, (0.7, math.nan))]}, "accuracy")
-    assert drawn.count("stroke-dasharray") == 1 and drawn.count('<line class="line c1"') == 2
+    def cell(method: str, sparsity: float, quality: groups.Interval) -> matrices.Cell:
+        return matrices.Cell("vision", method, sparsity, "accuracy", quality, quality, None, None, seeds=3)
+
+    cells = [cell("dense", 0.0, (0.9, 0.1)), cell("snip", 0.5, (0.8, 0.1)), cell("snip", 0.9, (0.7, math.nan))]
+    found = series(cells, ["dense", "snip"], "quality")
+    assert found["dense"] == [(50.0, 0.9, 0.1), (90.0, 0.9, 0.1)] and [point[0] for point in found["snip"]] == [50, 90]
+    drawn = curves(found, "pruned", "accuracy", marks=True)
+    assert all(drawn.count(f'<line class="whisker c{colour}"') == 2 for colour in (0, 1))
