@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from fewer.cli.changed import add_changes
-from fewer.cli.words import DEVICES, SPLITS, add_attack, offer
+from fewer.cli.words import DEVICES, SPLITS, add_attack, add_changes, offer
 from fewer.core.errors import UserError
 from fewer.core.settings import either
 

@@ -27,7 +27,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from fewer.core.errors import Busy, UserError
-from fewer.core.files.atomic import clear_parts, finite, refusal, write_atomically
+from fewer.core.files.atomic import clear_parts, refusal, write_atomically, write_json
 from fewer.core.files.sealed import opened, sealed
 from fewer.core.renamed import modern
 
@@ -151,7 +151,7 @@ class Folder:
             raise UserError(f"{path} cannot be read ({error})", "the JSON that training wrote", "train anew") from None
 
     def write_json(self, name: str, content: Any) -> None:
-        write_atomically(self.path / name, (json.dumps(finite(content), indent=1, allow_nan=False) + "\n").encode())
+        write_json(self.path / name, content)
 
     def metrics(self) -> list[dict[str, float]]:
         """Of each replica, from metrics.json; one that could not be computed, null there, is NaN again."""
