@@ -16,7 +16,7 @@ from fewer import zoo
 from fewer.attack.attacks import OPTIONS
 from fewer.attack.hardening import KINDS
 from fewer.cli import main, offered, parser
-from fewer.cli.verbs.completion import SHELLS
+from fewer.cli.verbs.completion import SHELLS, script
 from fewer.core.registry import systems
 from fewer.pruning.criteria import METHODS
 
@@ -25,9 +25,7 @@ from fewer.pruning.criteria import METHODS
 def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("completion")
     for shell in SHELLS:
-        words = [sys.executable, "-m", "fewer", "completion", shell]
-        done = subprocess.run(words, capture_output=True, text=True, check=True)
-        (folder / shell).write_text(done.stdout)
+        (folder / shell).write_text(script(shell))
     return folder
 
 
