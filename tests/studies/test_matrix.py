@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 
+from fewer.core.registry import make
 from fewer.report import groups
 from fewer.report.chart import curves
 from fewer.studies import transfer
@@ -29,6 +31,10 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.set_num_threads(1)
     monkeypatch.setattr(matrices, "WHERE", Where("inline"))
     monkeypatch.setattr(transfer, "WHERE", Where("inline"))
+    # tasks hold no weights: all runs of one share it, and its data are drawn once
+    shared = functools.cache(make)
+    monkeypatch.setattr("fewer.run.job.make", shared)
+    monkeypatch.setattr("fewer.run.load.make", shared)
 
 
 def alone(name: str, monkeypatch: pytest.MonkeyPatch, attack: Callable[[str], str] = lambda attack: attack) -> None:
