@@ -71,6 +71,4 @@ def test_no_object_is_patched_from_outside() -> None:
                 called = ast.unparse(node.func)
                 if called == "object.__setattr__" or re.match(r"vars\(.*\)\.(update|__setitem__)", called):
                     wrong.append(f"{path.relative_to(ROOT)}: {ast.unparse(node)[:80]}")
-    # its answer has to be seen by the task's own methods, which only a class of its own would give
-    limited = [line for line in wrong if line.startswith("core/limited.py")]
-    assert len(limited) == 2 and wrong == limited
+    assert wrong == []

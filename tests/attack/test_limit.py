@@ -16,7 +16,7 @@ from fewer.cli import main
 from fewer.core.engines.evaluate import evaluate, predictor
 from fewer.core.engines.state import fresh_modules
 from fewer.core.errors import UserError
-from fewer.core.limited import limited
+from fewer.core.limited import Limited
 from tests.toys import Fit
 
 _FIRST = 5
@@ -48,6 +48,16 @@ class Read(Fit):
         return {"score": -float(((yield batch) - batch.y).square().mean())}
 
 
+class Helped(Read):
+    """Judged by a method of its own and by that of the class above."""
+
+    def judged(self, split: str) -> Generator[Any, Tensor, dict[str, float]]:
+        return (yield from super().evaluate(split))
+
+    def evaluate(self, split: str) -> Generator[Any, Tensor, dict[str, float]]:
+        return (yield from self.judged(split))
+
+
 class Episodes(Fit):
     """Judged by steps of its own, not by its split."""
 
@@ -57,12 +67,12 @@ class Episodes(Fit):
         return {"score": 0.0}
 
 
-@pytest.mark.parametrize("task", [Fit(), Read()], ids=["in memory", "on a disk"])
+@pytest.mark.parametrize("task", [Fit(), Read(), Helped()], ids=["in memory", "on a disk", "by helpers"])
 def test_a_limit_judges_the_first_samples_alone(task: Fit) -> None:
     modules = fresh_modules(task, 0)
     batch = task.samples.take(torch.arange(_FIRST))
     by_hand = -float((predictor(task, modules)(batch) - batch.y).square().mean())
-    assert evaluate(limited(task, _FIRST), predictor(task, modules))["score"] == pytest.approx(by_hand)
+    assert evaluate(Limited(task, _FIRST), predictor(task, modules))["score"] == pytest.approx(by_hand)
     assert under_attack(task, modules, "pgd:0", limit=_FIRST)["score"] == pytest.approx(by_hand)
     assert under_attack(task, modules, "pgd:0.1", limit=_FIRST)["score"] < by_hand
     assert under_attack(task, modules, "pgd:0.1", limit=1000) == under_attack(task, modules, "pgd:0.1")
@@ -70,10 +80,10 @@ def test_a_limit_judges_the_first_samples_alone(task: Fit) -> None:
 
 def test_a_task_that_is_not_judged_on_its_split_refuses_a_limit() -> None:
     task = Episodes()
-    assert limited(task, 8).data("test").take(torch.arange(1)) is not None
-    evaluate(limited(task, 8), predictor(task, fresh_modules(task, 0)))
+    assert Limited(task, 8).data("test").take(torch.arange(1)) is not None
+    evaluate(Limited(task, 8), predictor(task, fresh_modules(task, 0)))
     with pytest.raises(UserError, match="episodes"):
-        evaluate(limited(task, 7), predictor(task, fresh_modules(task, 0)))
+        evaluate(Limited(task, 7), predictor(task, fresh_modules(task, 0)))
 
 
 def test_evaluate_takes_attack_and_limit_for_a_regression(tmp_path: Path, capsys: Lines) -> None:

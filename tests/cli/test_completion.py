@@ -16,18 +16,17 @@ from fewer import zoo
 from fewer.attack.attacks import OPTIONS
 from fewer.attack.hardening import KINDS
 from fewer.cli import main, offered, parser
-from fewer.cli.verbs.completion import SHELLS
+from fewer.cli.verbs.completion import SHELLS, script
 from fewer.core.registry import systems
 from fewer.pruning.criteria import METHODS
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
 def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("completion")
     for shell in SHELLS:
-        words = [sys.executable, "-m", "fewer", "completion", shell]
-        done = subprocess.run(words, capture_output=True, text=True, check=True)
-        (folder / shell).write_text(done.stdout)
+        (folder / shell).write_text(script(shell))
     return folder
 
 
@@ -130,6 +129,49 @@ def test_fish_completes_verbs_and_values(scripts: Path) -> None:
 
     assert offered("fewer tra") == ["train"]
     assert set(offered("fewer train vision --engine ")) == {"auto", "plain", "cohort", "sparse"}
+    assert offered("fewer train vision --harden tr") == ["trades:0.3"]
+    assert set(zoo.names()) <= set(offered("fewer serve "))
+
+
+ZSHRC = """
+fpath=({folder} $fpath)
+autoload -U compinit
+compinit -u -D
+note() {{ zle complete-word; print -r -- "$BUFFER" > {folder}/part; mv {folder}/part {folder}/typed; BUFFER= }}
+zle -N note
+bindkey '^X' note
+"""
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="no zsh here")
+def test_zsh_completes_verbs_options_values_and_files(scripts: Path, tmp_path: Path) -> None:
+    (tmp_path / "_fewer").write_text((scripts / "zsh").read_text())
+    (tmp_path / "mine.pack").touch()
+    (tmp_path / ".zshrc").write_text(ZSHRC.format(folder=tmp_path))
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "ZDOTDIR": str(tmp_path), "TERM": "xterm"}
+    shell = subprocess.Popen(["zsh", "-i"], stdin=theirs, stdout=theirs, stderr=theirs, cwd=tmp_path, env=environment)
+
+    def completed(line: str) -> str:
+        os.write(ours, f"fewer {line}\x18".encode())
+        until((tmp_path / "typed").exists)
+        found = (tmp_path / "typed").read_text().strip()
+        (tmp_path / "typed").unlink()
+        return found.removeprefix("fewer ")
+
+    try:
+        assert completed("tra") == "train"
+        assert completed("train vis") == "train vision"
+        assert completed("train vision --spars") == "train vision --sparsity"
+        assert completed("train vision --engine coh") == "train vision --engine cohort"
+        assert completed("train vision --harden tr") == "train vision --harden trades:0.3"
+        assert completed("serve digits-31") == "serve digits-3197"
+        assert completed("serve mi") == "serve mine.pack"
+    finally:
+        shell.kill()
+        shell.wait()
+        os.close(ours)
+        os.close(theirs)
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_seeds_of_one_job_are_one_group_and_other_jobs_their_own() -> None:
     pruned = trained("runs/snip", Job("vision", prune=Pruning("snip", 0.9)), accuracy=0.8)
     first, second = grouped([*dense, pruned])
     assert (first.name, len(first.runs), second.name) == ("dense", 3, "snip")
-    assert first.figure("accuracy")[0] == pytest.approx(0.91)
+    assert first.metric("accuracy")[0] == pytest.approx(0.91)
     assert (first.sparsity, second.kept, second.sparsity) == (0.0, 2 + 5, pytest.approx(18 / 25))
     assert second.count.kept_prunable == 2 and second.count.prunable_density == pytest.approx(0.1)
 

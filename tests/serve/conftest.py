@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 
 import pytest
+from fastapi.testclient import TestClient
 
 from fewer.bench.load import serving
 from fewer.serve.app import Application
 from fewer.serve.limits import Limits
 from fewer.serve.models import open_models
-
-with warnings.catch_warnings():
-    warnings.filterwarnings("ignore", "Using `httpx`")  # starlette would rather have its own fork of it
-    from fastapi.testclient import TestClient
 
 
 @pytest.fixture(scope="package")

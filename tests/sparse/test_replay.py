@@ -278,9 +278,9 @@ def test_compiled_noise_is_the_engine_s_noise_to_the_bit(dtype: torch.dtype) -> 
     assert not torch.equal(ours.uniform("a name", (9,)), ours.uniform("another", (9,)))
 
 
-def test_recording_a_step_does_not_import_torch_s_compiler() -> None:
+def test_neither_starting_a_training_nor_recording_a_step_imports_torch_s_compiler() -> None:
     script = """
-import sys, torch
+import sys, torch, fewer.run.job
 from fewer.sparse.replay import Repeater
 x = torch.ones(3, 4)
 def step():

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from fewer.core.registry import make
 from fewer.report import groups
+from fewer.report.chart import curves
 from fewer.studies import transfer
 from fewer.studies.matrix import matrix as matrices
 from fewer.studies.matrix import measure as matrix_measure
 from fewer.studies.matrix.cases import METHODS, SPARSITIES, cases
-from fewer.studies.matrix.page import chart
+from fewer.studies.matrix.page import series
 from fewer.studies.order import SCALES, Order
 from fewer.studies.pieces import silent
 from fewer.sweep.run import Where
@@ -29,17 +34,22 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SCALES, "tiny", "for tests")
     monkeypatch.setattr(matrices, "WHERE", Where("inline"))
     monkeypatch.setattr(transfer, "WHERE", Where("inline"))
+    # tasks hold no weights: all runs of one share it, and its data are drawn once
+    shared = functools.cache(make)
+    monkeypatch.setattr("fewer.run.job.make", shared)
+    monkeypatch.setattr("fewer.run.load.make", shared)
 
 
-def alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = cases((name,))
+def alone(name: str, monkeypatch: pytest.MonkeyPatch, attack: Callable[[str], str] = lambda attack: attack) -> None:
+    """That task's case, perhaps with a quicker attack."""
+    found = {key: dataclasses.replace(case, attack=attack(case.attack)) for key, case in cases((name,)).items()}
     monkeypatch.setattr(matrices, "cases", lambda: found)
     monkeypatch.setattr(transfer, "cases", lambda: found)
 
 
 @pytest.mark.parametrize("name", TINY)
 def test_every_cell_of_the_matrix_runs(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    alone(name, monkeypatch)
+    alone(name, monkeypatch, attack=lambda attack: attack.partition(",")[0].replace("pgd", "fgsm"))
     real, packed = matrix_measure._packed, list[dict[str, Any]]()
 
     def few(run: Any) -> dict[str, Any]:
@@ -82,5 +92,11 @@ def test_an_interval_is_that_of_student() -> None:
 
 
 def test_a_chart_has_a_whisker_for_every_mean_and_a_level_for_the_dense_network() -> None:
-    drawn = chart({"dense": [(0.0, (0.9, 0.1))], "snip": [(0.5, (0.8, 0.1)), (0.9, (0.7, math.nan))]}, "accuracy")
-    assert drawn.count("stroke-dasharray") == 1 and drawn.count('<line class="line c1"') == 2
+    def cell(method: str, sparsity: float, quality: groups.Interval) -> matrices.Cell:
+        return matrices.Cell("vision", method, sparsity, "accuracy", quality, quality, None, None, seeds=3)
+
+    cells = [cell("dense", 0.0, (0.9, 0.1)), cell("snip", 0.5, (0.8, 0.1)), cell("snip", 0.9, (0.7, math.nan))]
+    found = series(cells, ["dense", "snip"], "quality")
+    assert found["dense"] == [(50.0, 0.9, 0.1), (90.0, 0.9, 0.1)] and [point[0] for point in found["snip"]] == [50, 90]
+    drawn = curves(found, "pruned", "accuracy", marks=True)
+    assert all(drawn.count(f'<line class="whisker c{colour}"') == 2 for colour in (0, 1))

@@ -21,6 +21,7 @@ __all__ = [
     "cross_entropy",
     "divergence",
     "input_gradient",
+    "kl_divergence",
     "logits_and_labels",
     "margin",
     "natural",
@@ -86,14 +87,18 @@ def margin(task: Task[Any]) -> AttackLoss:
     return attack_loss
 
 
+def kl_divergence(before: Tensor, after: Tensor) -> Tensor:
+    """KL(before || after) per sample, of log-probabilities."""
+    return (before.exp() * (before - after)).sum(1)
+
+
 def divergence(task: Task[Any], reference: Tensor) -> AttackLoss:
     """KL(reference || answer), what TRADES increases; `reference` holds log-probabilities of the clean batch."""
     both = logits_and_labels(task, "TRADES")
 
     def attack_loss(nets: Nets, batch: Any, noise: Noise) -> tuple[Tensor, Tensor]:
         logits, labels = both(nets, batch, noise)
-        answer = F.log_softmax(logits, 1)
-        return (reference.exp() * (reference - answer)).sum(1), wrong(logits, labels)
+        return kl_divergence(reference, F.log_softmax(logits, 1)), wrong(logits, labels)
 
     return attack_loss
 

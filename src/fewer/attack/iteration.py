@@ -16,13 +16,13 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from fewer.attack.attack_loss import AttackLoss, input_gradient
-from fewer.attack.ball import Ball
+from fewer.attack.ball import Ball, Bounds, Budget, checked_budget, checked_norm
 from fewer.core.abilities import Attackable, perturbable_input
 from fewer.core.engines.nets import NetworkSet, frozen
 from fewer.core.seed import Stream
 from fewer.core.task import Noise
 
-__all__ = ["Attack", "Rounds", "Rows", "State", "answered", "begin", "climb", "column", "pick"]
+__all__ = ["Attack", "Rounds", "Rows", "State", "answered", "climb", "column", "pick", "top"]
 
 
 @dataclass(frozen=True)
@@ -100,12 +100,23 @@ class Attack:
     """`attack(nets, batch, noise)` is the attacked batch; `rounds` is the same, one round at a time."""
 
     task: Attackable
-    begin: Callable[[Any, Noise], State]
+    bounds: Bounds
+    budget: Budget
+    norm: float
     rounds: Rounds
+
+    def __post_init__(self) -> None:
+        checked_budget(self.budget), checked_norm(self.norm)
 
     def __call__(self, nets: NetworkSet, batch: Any, noise: Noise) -> Any:
         """The batch as the adversary would have it, cut off from the gradient of the weights."""
         return self.task.replace(batch, self.last(nets, batch, noise).perturbable)
+
+    def begin(self, batch: Any, noise: Noise) -> State:
+        """The state before the first round: nothing changed, nobody fooled."""
+        ball = Ball.around(perturbable_input(self.task, batch).detach(), self.bounds, self.budget, self.norm)
+        standing = torch.zeros_like(ball.centre.flatten(1)[:, 0], dtype=torch.bool)
+        return State(batch, noise, ball, ball.centre, standing)
 
     def last(self, nets: NetworkSet, batch: Any, noise: Noise, visit: Callable[[State], None] | None = None) -> State:
         """The final state; `visit` is shown the state after each round."""
@@ -122,17 +133,6 @@ class Attack:
                     return final
 
 
-def begin(task: Attackable, ball: Callable[[Tensor], Ball]) -> Callable[[Any, Noise], State]:
-    """The state before the first round: nothing changed, nobody fooled."""
-
-    def first(batch: Any, noise: Noise) -> State:
-        around = ball(perturbable_input(task, batch).detach())
-        standing = torch.zeros_like(around.centre.flatten(1)[:, 0], dtype=torch.bool)
-        return State(batch, noise, around, around.centre, standing)
-
-    return first
-
-
 def climb(
     attack_loss: AttackLoss, nets: NetworkSet, task: Attackable, state: State, at: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -146,8 +146,13 @@ def column(per_sample: Tensor, like: Tensor) -> Tensor:
 
 
 def pick(chosen: Tensor, new: Tensor, old: Tensor) -> Tensor:
-    """Surfaces of the chosen samples from `new`, of the others from `old`."""
+    """Perturbable inputs of the chosen samples from `new`, of the others from `old`."""
     return torch.where(column(chosen, new), new, old)
+
+
+def top(state: State, value: Tensor) -> Tensor:
+    """The highest value of all visited points, which decides the answer while nobody is fooled."""
+    return torch.maximum(state.memory["top"], value) if "top" in state.memory else value
 
 
 def answered(state: State, fooled: Tensor, x: Tensor, value: Tensor) -> Tensor:

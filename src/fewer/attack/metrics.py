@@ -11,7 +11,7 @@ from fewer.attack.audit import Audit, attacked, robust
 from fewer.core.abilities import Attackable, Classifier, ability
 from fewer.core.engines.evaluate import evaluate
 from fewer.core.engines.nets import NetworkSet
-from fewer.core.limited import limited
+from fewer.core.limited import Limited
 from fewer.core.task import Task
 
 __all__ = ["under_attack"]
@@ -34,5 +34,5 @@ def under_attack(
     nets = NetworkSet(modules, training=False)
     if isinstance(task, Classifier):
         return robust(task, nets, attack, Audit(split=split, limit=limit, seed=seed)).metrics()
-    judged = task if limit is None else limited(task, limit)
+    judged = task if limit is None else Limited(task, limit)
     return evaluate(judged, attacked(judged, nets, attack, seed=seed), split)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import platform
 import time
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ from typing import Any
 
 from fewer.bench.row import Row
 from fewer.core.errors import UserError
-from fewer.core.files.atomic import write_atomically
+from fewer.core.files.atomic import write_atomically, write_json
 from fewer.core.registry import systems
 from fewer.core.system import Named, imported
 
@@ -116,7 +115,7 @@ def write(folder: Path, lines: Sequence[Line], command: str) -> tuple[Path, Path
         "hardware_in_words": where, "rows": [{"bench": line.bench, **line.as_dict()} for line in lines],
     }  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(place[0], (json.dumps(record, indent=1) + "\n").encode())
+    write_json(place[0], record)
     page = Page("fewer: measured against what else there is", f"{command}; {where}.")
     page.add(
         "Ratios",

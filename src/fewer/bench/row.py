@@ -9,7 +9,7 @@ from statistics import median
 
 from fewer.core.html_table import shown
 
-__all__ = ["Row", "interleaved_seconds", "table"]
+__all__ = ["Row", "interleaved_seconds"]
 
 
 @dataclass(frozen=True)
@@ -48,15 +48,3 @@ def interleaved_seconds(
                 call()
             seconds[name].append((time.process_time() - start) / repeats)
     return {name: median(values) for name, values in seconds.items()}
-
-
-def table(rows: list[Row]) -> str:
-    """Plain text, one line a row, aligned."""
-    lines = [f"{'what':<52} {'ours':>12} {'theirs':>12} {'unit':<12} {'ratio':>8} {'required':>9}  against"]
-    for row in rows:
-        required = "" if row.required is None else f"{row.required:g}x"
-        lines.append(
-            f"{row.what:<52} {row.ours:>12.4g} {row.theirs:>12.4g} {row.unit:<12} {row.ratio:>7.2f}x "
-            f"{required:>9}  {row.against}"
-        )
-    return "\n".join(lines)

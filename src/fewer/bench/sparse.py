@@ -23,14 +23,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fewer.bench.row import Row, interleaved_seconds, table
+from fewer.bench.row import Row, interleaved_seconds
 from fewer.packs.export import c as export_c
 from fewer.packs.export import onnx as export_onnx
 from fewer.packs.pack import load, write
 from fewer.packs.runtime.runtime import Pack
 from fewer.packs.trace.trace import trace
 
-__all__ = ["chart", "run", "trained"]
+__all__ = ["run", "trained"]
 
 USES_PACKS = True  # and is slower where the C kernels are missing
 
@@ -260,23 +260,3 @@ def run(quick: bool = False) -> list[Row]:
             return rows + _sizes("actor", actor, folder) + _sizes("decoder", decoder, folder)
     finally:
         torch.set_num_threads(threads)
-
-
-def chart(rows: list[Row], path: str | Path) -> None:
-    """The ratios as bars, with a mark where each has to reach."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 0.35 * len(rows) + 1.2), layout="constrained")
-    axes = figure.add_subplot()
-    labels = [f"{row.what}, {row.against}" for row in rows]
-    axes.barh(labels, [row.ratio for row in rows], color="#4477aa")
-    for place, row in enumerate(rows):
-        if row.required is not None:
-            axes.plot([row.required] * 2, [place - 0.4, place + 0.4], color="#cc3311")
-    axes.set(xscale="log", xlabel="times faster or smaller (red: required)")
-    axes.invert_yaxis()
-    figure.savefig(path)
-
-
-if __name__ == "__main__":
-    print(table(run()))

@@ -24,7 +24,7 @@ def show(content: Any, as_json: bool) -> None:
 
 
 def metrics(found: dict[str, Any]) -> str:
-    """One figure a line."""
+    """One metric per line."""
     width = max((len(name) for name in found), default=0)
     return "\n".join(f"{name:<{width}}  {_number(value)}" for name, value in found.items())
 

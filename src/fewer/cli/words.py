@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from fewer.attack.attacks import OPTIONS
 from fewer.core.settings import either
 
-__all__ = ["DEVICES", "SPLITS", "Words", "add_attack", "budgeted", "is_numeric", "numeric", "offer", "offered_by"]
+__all__ = ["DEVICES", "SPLITS", "add_attack", "add_changes", "budgeted", "is_numeric", "numeric", "offer", "offered_by"]
 
 Words = Iterable[str] | Callable[[], Iterable[str]]
 
@@ -51,3 +51,9 @@ def add_attack(parser: argparse.ArgumentParser, often: str) -> None:
     """`--attack`, for `fewer.attack.threat.parse`."""
     help = f"such as fgsm:0.3, pgd:0.3,steps=40 or suite:0.3: {either(OPTIONS)}; {often}"
     offer(parser.add_argument("--attack", action="append", metavar="NAME:BUDGET", help=help), budgeted(OPTIONS))
+
+
+def add_changes(parser: argparse.ArgumentParser) -> None:
+    """`--set KEY=VALUE`, for `fewer.run.load.load`: settings of a finished run that are no longer as they were."""
+    help = "a setting that has changed, such as data=DIR"
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=help)

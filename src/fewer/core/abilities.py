@@ -93,7 +93,7 @@ class Grouped(Protocol):
         """(batch,), integer: known when predicting, so no label."""
 
     def evaluate_groups(self, split: str) -> Generator[Any, Tensor, dict[int, float]]:
-        """As `evaluate`, but returns each group's own first figure."""
+        """As `evaluate`, but returns each group's own first metric."""
 
 
 @runtime_checkable

@@ -2,54 +2,64 @@
 
 from __future__ import annotations
 
-import copy
+import inspect
 from collections.abc import Generator
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from fewer.core.abilities import Variant, kind_of
 from fewer.core.data import TensorData, size
 from fewer.core.errors import UserError
-from fewer.core.task import Batch, Data, Task
+from fewer.core.task import Data, Task
 
-__all__ = ["limited"]
-
-Kind = TypeVar("Kind", bound=Task[Any])
+__all__ = ["Limited"]
 
 
-class _First(Generic[Batch]):
+class _First:
     """The first samples of data that is read when asked for."""
 
-    def __init__(self, whole: Data[Batch], count: int) -> None:
-        self.whole, self.count, self.in_memory = whole, count, whole.in_memory
+    def __init__(self, whole: Data[Any], count: int) -> None:
+        self.take, self.count, self.in_memory = whole.take, count, whole.in_memory
 
     def __len__(self) -> int:
         return self.count
 
-    def take(self, index: Tensor) -> Batch:
-        return self.whole.take(index)
 
+class Limited(Variant):
+    """The task whose splits end after `count` samples; one that is judged on something else refuses when it is.
 
-def limited(task: Kind, count: int) -> Kind:
-    """The task whose splits end after `count` samples; one that is judged on something else refuses when it is."""
-    if count < 1:
-        raise UserError(f"a limit of {count} samples", "at least 1")
-    short = copy.copy(task)
+    Unlike in other variants, the methods of the task run with this one as their `self`: what they judge is its data.
+    """
 
-    def data(split: str) -> Data[Any]:
-        whole = task.data(split)
-        first = min(count, len(whole))
+    def __init__(self, task: Task[Any], count: int) -> None:
+        if count < 1:
+            raise UserError(f"a limit of {count} samples", "at least 1")
+        super().__init__(task)
+        self.count = count
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type[Any]:  # type: ignore[override]
+        return type(self.task)  # what `super()` in those methods asks for
+
+    def __getattr__(self, name: str) -> Any:
+        found = inspect.getattr_static(type(self.task), name, None)
+        return found.__get__(self) if inspect.isfunction(found) else super().__getattr__(name)
+
+    def data(self, split: str) -> Data[Any]:
+        whole = self.task.data(split)
+        first = min(self.count, len(whole))
         return TensorData(whole.take(torch.arange(first))) if isinstance(whole, TensorData) else _First(whole, first)
 
-    def evaluate(split: str) -> Generator[Any, Tensor, dict[str, float]]:
-        running, asked = type(task).evaluate(short, split), 0
+    def evaluate(self, split: str) -> Generator[Any, Tensor, dict[str, float]]:
+        running, asked = type(self.task).evaluate(self, split), 0
         batch = next(running)
         while True:
             asked += size(batch)
-            if asked > count:
+            if asked > self.count:
                 raise UserError(
-                    f"a limit of {count} samples for {type(task).__name__}, which asks about more",
+                    f"a limit of {self.count} samples for {kind_of(self.task)}, which asks about more",
                     "a task that is judged on the samples of its split, not on episodes",
                     "leave the limit out",
                 )
@@ -58,8 +68,3 @@ def limited(task: Kind, count: int) -> Kind:
             except StopIteration as stop:
                 found: dict[str, float] = stop.value
                 return found
-
-    # the copy keeps the task's class and so all its abilities; only these two answers differ
-    object.__setattr__(short, "data", data)
-    object.__setattr__(short, "evaluate", evaluate)
-    return short

@@ -29,10 +29,13 @@ _MULTIPLY_1 = _signed(0xBF58476D1CE4E5B9)
 _MULTIPLY_2 = _signed(0x94D049BB133111EB)
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def name_key(name: str) -> int:
     """A signed 64-bit number for a name, the same in every process; compilers, which cannot hash, take it as given."""
     return _hashed(name)
+
+
+# what torch.compiler.assume_constant_result does, which imports the compiler: seconds of every start
+name_key._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 @functools.cache

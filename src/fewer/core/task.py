@@ -73,9 +73,7 @@ class Task(ABC, Generic[Batch]):
     """A problem: its data, its networks, what each minimises, how well it went."""
 
     constants: Mapping[str, Tensor] = {}  # graphs, maps: moved to the device once, shared by all replicas
-    whole: tuple[
-        str, ...
-    ] = ()  # "net.table.weight": matrices that pruning is meant to leave, though it cannot touch them
+    whole: tuple[str, ...] = ()  # "net.table.weight": matrices that pruning is meant to leave: it cannot touch them
     recommended: Mapping[str, Any] = {}  # fields of Training that suit the task: {"steps": 2000, "batch": 128}
 
     @abstractmethod
@@ -102,7 +100,7 @@ class Task(ABC, Generic[Batch]):
     def evaluate(self, split: str) -> Generator[Batch, Tensor, dict[str, float]]:
         """Yields batches, is sent predictions, returns metrics: test sets and roll-outs alike.
 
-        The first figure returned is the one that matters; larger is better.
+        The first metric returned is the one that matters; larger is better.
         """
 
     def copies(self) -> dict[str, Copy]:

@@ -1,7 +1,7 @@
 """Ensembles are predictors made of predictors: `[Predict, ...] -> Predict`.
 
 `mean` and `weighted` average in the space in which the task predicts, `majority` lets every member decide first,
-`best` is the member with the best figure, in each group of samples its own where the task has groups. Weights and the
+`best` is the member with the best metric, in each group of samples its own where the task has groups. Weights and the
 best member are chosen on the validation split; another split has to be asked for.
 """
 
@@ -31,7 +31,7 @@ def mean(task: Task[Any], members: Sequence[Predict], split: str) -> Predict:
 
 
 def weighted(task: Task[Any], members: Sequence[Predict], split: str) -> Predict:
-    """A mean with weights proportional to each member's first figure on the split; a figure below zero weighs none."""
+    """A mean with weights proportional to each member's first metric on the split; one below zero weighs none."""
     metrics = torch.tensor(_metrics(task, members, split)).clamp(min=0)
     weights = metrics / metrics.sum() if bool(metrics.sum() > 0) else torch.ones_like(metrics) / len(metrics)
 
@@ -50,7 +50,7 @@ def majority(task: Task[Any], members: Sequence[Predict], split: str) -> Predict
 
 
 def best(task: Task[Any], members: Sequence[Predict], split: str) -> Predict:
-    """The member with the largest first figure on the split, group by group if the task is Grouped."""
+    """The member with the largest first metric on the split, group by group if the task is Grouped."""
     if isinstance(task, Grouped):
         return best_per_group(task, members, split)
     metrics = _metrics(task, members, split)

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from fewer.core.abilities import Grouped
-from fewer.core.engines.evaluate import answers
+from fewer.core.engines.evaluate import answered
 from fewer.core.task import Predict
 
 __all__ = ["best_per_group", "choices"]
 
 
 def choices(task: Grouped, members: Sequence[Predict], split: str) -> dict[int, int]:
-    """Which member has the largest figure in each group of the split; the first of equals.
+    """Which member has the largest metric in each group of the split; the first of equals.
 
     The group -1 stands for all that the split does not have: the largest mean over groups.
     """
-    found = [_by_group(task, member, split) for member in members]
+    found = [answered(task.evaluate_groups(split), member) for member in members]
     groups = sorted(set().union(*found))
     chosen = {group: _first_best([metrics[group] for metrics in found]) for group in groups}
     return chosen | {-1: _first_best([sum(metrics.values()) for metrics in found])}
@@ -43,11 +43,6 @@ def best_per_group(task: Grouped, members: Sequence[Predict], split: str) -> Pre
         return together[torch.cat(rows).argsort().to(together.device)]
 
     return predict
-
-
-def _by_group(task: Grouped, member: Predict, split: str) -> dict[int, float]:
-    evaluation = cast(Any, task.evaluate_groups(split))
-    return cast(Any, answers([evaluation], lambda batches: [member(batches[0])])[0])  # type: ignore[no-any-return]
 
 
 def _first_best(metrics: Sequence[float]) -> int:

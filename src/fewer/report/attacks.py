@@ -1,4 +1,4 @@
-"""Quality against the budget of an attack: the figure that the task cares for most, on a part of the test split."""
+"""Quality against the budget of an attack: the metric that the task cares for most, on a part of the test split."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def shortened(name: str, task: Task[Any], limit: int) -> Task[Any]:
 
 
 def quality_under(run: Trained, task: Task[Any], attack: str, limit: int) -> float:
-    """The first figure of the task when every input is attacked; classifiers count `limit` images."""
+    """The first metric of the task when every input is attacked; classifiers count `limit` images."""
     nets, seed = NetworkSet(run.modules, training=False), run.job.seeds[0]
     if isinstance(task, Classifier) and next(iter(run.metrics), "") == "accuracy":
         return robust(task, nets, attack, Audit(limit=limit, seed=seed)).robust

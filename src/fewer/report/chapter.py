@@ -42,7 +42,7 @@ def _leading(group: Group) -> str:
     return next(iter(group.first.metrics), "")
 
 
-def _figure(task: str, found: Interval, name: str) -> str:
+def _spelled(task: str, found: Interval, name: str) -> str:
     return spelled(found, lambda value: shown(value, metric_of(task, name).share))
 
 
@@ -55,7 +55,7 @@ def _cards(task: str, groups: Sequence[Group], sizes: dict[str, Sizes]) -> str:
     if name:
         found.append(
             (
-                shown(least.figure(name)[0], metric_of(task, name).share),
+                shown(least.metric(name)[0], metric_of(task, name).share),
                 f"{metric_of(task, name).label} of {least.name}",
             )
         )
@@ -79,7 +79,7 @@ def _quality(task: str, groups: Sequence[Group]) -> list[str]:
     names = list(dict.fromkeys(name for group in groups for name in group.first.metrics))
     wanted = [name for name in system_of(task).description.metrics if name in names] or names[:4]
     rows = [
-        [g.name, f"{g.kept:,}", f"{g.count.kept_prunable:,}", *[_figure(task, g.figure(n), n) for n in wanted]]
+        [g.name, f"{g.kept:,}", f"{g.count.kept_prunable:,}", *[_spelled(task, g.metric(n), n) for n in wanted]]
         for g in groups
     ]
     told = ". ".join(
@@ -88,13 +88,13 @@ def _quality(task: str, groups: Sequence[Group]) -> list[str]:
         if metric_of(task, n).meaning
     )
     every = table(
-        ["figure", *[g.name for g in groups]], [[n, *[_figure(task, g.figure(n), n) for g in groups]] for n in names]
+        ["metric", *[g.name for g in groups]], [[n, *[_spelled(task, g.metric(n), n) for g in groups]] for n in names]
     )
     parts = [
         heading("How well it went"),
         table(["run", "weights", "of them prunable", *[metric_of(task, name).label for name in wanted]], rows),
         f'<p class="soft">{told}.</p>' if told else "",
-        details("every figure", every) if len(names) > len(wanted) else "",
+        details("every metric", every) if len(names) > len(wanted) else "",
     ]
     return [part for part in parts if part]
 
@@ -112,8 +112,8 @@ def _against_sparsity(task: str, groups: Sequence[Group], name: str) -> str:
             recipe = f"{prune.method} {prune.when}" if prune else "pruned before"
             recipe += f", {group.job.harden.split(':')[0]}-hardened" if group.job.harden else ""
             if recipe not in series and dense and not group.job.harden:
-                series[recipe] = [(0.0, *dense[0].figure(name))]
-        series.setdefault(recipe, []).append((100 * group.sparsity, *group.figure(name)))
+                series[recipe] = [(0.0, *dense[0].metric(name))]
+        series.setdefault(recipe, []).append((100 * group.sparsity, *group.metric(name)))
     if len(series) > 1:  # it begins the other lines
         series.pop("dense", None)
     chart = curves(series, "weights removed, in percent of all", metric.label, percent=metric.share, marks=True)
@@ -172,7 +172,7 @@ def _attacked(task: str, groups: Sequence[Group], attacks: Sequence[str], limit:
         chart = curves(found, described.unit, f"{metric.label} under attack", percent=metric.share, marks=True)
         budgets = [f"{point[0]:g}" for point in next(iter(found.values()))]
         rows = [
-            [name, *[_figure(task, (p[1], p[2]), _leading(groups[0])) for p in line]] for name, line in found.items()
+            [name, *[_spelled(task, (p[1], p[2]), _leading(groups[0])) for p in line]] for name, line in found.items()
         ]
         parts.append(figure(chart, f"{metric.label} against the budget of {attack}."))
         parts.append(

@@ -91,6 +91,6 @@ def _add_zoo_(page: Page) -> None:
             "Networks of the same four jobs, trained for minutes instead of seconds and packed. Their metrics were "
             "counted when they were trained, on their own test splits: on larger maps and longer episodes than above."
         ),
-        table(["pack", "task", "bytes", "weights removed", "first figure", ""], rows),
+        table(["pack", "task", "bytes", "weights removed", "first metric", ""], rows),
         words("fewer serve opens all of them in a browser: draw, click, drag and scrub."),
     )

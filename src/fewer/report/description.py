@@ -56,7 +56,7 @@ def _pruned(prune: Any) -> str:
 
 
 def shown(value: float, share: bool) -> str:
-    """A figure as people write it."""
+    """A number as people write it."""
     if not math.isfinite(value):
         return "-"
     return f"{100 * value:.1f} %" if share else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -77,8 +77,8 @@ class Group:
         """Share of all parameters that is gone."""
         return 1.0 - self.count.density
 
-    def figure(self, name: str) -> Interval:
-        """A figure over the seeds."""
+    def metric(self, name: str) -> Interval:
+        """A metric over the seeds."""
         return interval([run.metrics[name] for run in self.runs if name in run.metrics])
 
 

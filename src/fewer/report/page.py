@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fewer.core.html_table import table_rows
 from fewer.report.style import SCRIPT, STYLE
 
-__all__ = ["Page", "abreast", "cards", "details", "facts", "figure", "heading", "table", "words"]
+__all__ = ["Page", "abreast", "cards", "details", "figure", "heading", "table", "words"]
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, prose: bool = False) -> str:
-    """Figures with a head; with `prose` the later cells are sentences, which wrap."""
+    """Rows under a head; with `prose` the later cells are sentences, which wrap."""
     head = "".join(f'<th scope="col">{html.escape(str(name))}</th>' for name in columns)
-    body = "".join("<tr>" + "".join(f"<td>{html.escape(_cell(cell))}</td>" for cell in row) + "</tr>" for row in rows)
     kind = "table wide" if prose else "table"
     top = f"<thead><tr>{head}</tr></thead>" if any(columns) else ""
     # a wide table scrolls by itself, also by the keyboard, and the page stays where it is
-    return f'<div class="{kind}" tabindex="0"><table>{top}<tbody>{body}</tbody></table></div>'
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    return f'<div class="{kind}" tabindex="0"><table>{top}<tbody>{table_rows(rows)}</tbody></table></div>'
 
 
 @dataclass
@@ -97,8 +91,3 @@ def cards(found: Iterable[tuple[str, str]]) -> str:
 def details(summary: str, content: str) -> str:
     """What only some want to read, behind a line that opens it."""
     return f"<details><summary>{html.escape(summary)}</summary>{content}</details>"
-
-
-def facts(found: Mapping[str, Any]) -> str:
-    """Names and values."""
-    return table(["", ""], list(found.items()))

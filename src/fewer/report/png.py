@@ -1,10 +1,9 @@
-"""Grey and colour pictures as PNG bytes, with nothing but zlib."""
+"""Grey and colour pictures as PNG bytes, and how a page holds them."""
 
 from __future__ import annotations
 
 import base64
-import struct
-import zlib
+import io
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,17 +13,11 @@ __all__ = ["data_address", "png"]
 
 def png(pixels: NDArray[np.uint8]) -> bytes:
     """(height, width) grey or (height, width, 3) colour."""
-    height, width = pixels.shape[:2]
-    colour = 2 if pixels.ndim == 3 else 0
-    rows = np.ascontiguousarray(pixels, dtype=np.uint8).reshape(height, -1)
-    raw = np.concatenate([np.zeros((height, 1), np.uint8), rows], axis=1).tobytes()  # a filter byte before each row
+    from PIL import Image
 
-    def chunk(kind: bytes, content: bytes) -> bytes:
-        check = struct.pack(">I", zlib.crc32(kind + content))
-        return struct.pack(">I", len(content)) + kind + content + check
-
-    header = struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(raw, 9)) + chunk(b"IEND", b"")
+    memory = io.BytesIO()
+    Image.fromarray(np.ascontiguousarray(pixels, dtype=np.uint8)).save(memory, "PNG", optimize=True)
+    return memory.getvalue()
 
 
 def data_address(content: bytes) -> str:

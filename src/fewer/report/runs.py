@@ -44,7 +44,7 @@ def page_of(runs: Sequence[Trained], title: str, attacks: Sequence[str] = (), li
 def _reading() -> list[str]:
     return [
         words(
-            "Figures are of the test split, after the last step or with the weights that validation chose: no "
+            "Metrics are of the test split, after the last step or with the weights that validation chose: no "
             "checkpoint was picked by looking at them. A ± is half of a 95 % confidence interval over seeds "
             "(Student's t); where there is one seed there is none, and a difference may be luck."
         ),
@@ -57,7 +57,7 @@ def _reading() -> list[str]:
         words(
             "Attack curves show the worst that this attack found, not the worst there is: a stronger attack finds at "
             "least as much. They are drawn on a part of the test split, so their left end may differ from the table. "
-            "An attack raises the task's loss; a figure that counts something else need not fall with every budget."
+            "An attack raises the task's loss; a metric that counts something else need not fall with every budget."
         ),
     ]
 

@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
+from torch.utils import _pytree as pytree
 
 from fewer.core.engines.evaluate import predictor
 from fewer.core.errors import UserError
@@ -93,7 +93,7 @@ def _timed(run: Trained, packed: pack.Pack) -> tuple[float, float]:
     """Microseconds of one sample by torch and by the pack, medians of calls taken in turns."""
     batch = run.task.data("train").take(torch.arange(1))
     predict, given = predictor(run.task, run.modules), run.task.inputs(batch)
-    arrays = [np.asarray(leaf) for leaf in _leaves(given)]
+    arrays = [np.asarray(leaf) for leaf in pytree.tree_leaves(given)]
     calls: tuple[Callable[[], object], ...] = (lambda: predict(batch), lambda: packed.predict(*arrays))
     for call in calls:
         call()
@@ -105,9 +105,3 @@ def _timed(run: Trained, packed: pack.Pack) -> tuple[float, float]:
             call()
             taken.append(time.perf_counter() - start)
     return 1e6 * statistics.median(seconds[0]), 1e6 * statistics.median(seconds[1])
-
-
-def _leaves(inputs: Any) -> list[Any]:
-    if isinstance(inputs, torch.Tensor):
-        return [inputs]
-    return list(inputs.values()) if isinstance(inputs, dict) else list(inputs)

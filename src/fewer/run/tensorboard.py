@@ -4,8 +4,8 @@ loss/NETWORKS            mean since the line before, one curve an objective
 learning_rate/NETWORKS   of the step just taken
 density                  share of all weights that is kept
 density/prunable         of those that pruning may touch
-validation/FIGURE        where validation is looked at (--validate-every)
-test/FIGURE              once, at the end
+validation/METRIC        where validation is looked at (--validate-every)
+test/METRIC              once, at the end
 
 `tensorboard --logdir runs` then names every run by its folder, and every replica of a cohort by its seed's.
 """

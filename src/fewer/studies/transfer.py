@@ -95,6 +95,6 @@ def _votes(name: str, case: Case, runs: Sequence[Trained]) -> list[list[Any]]:
     for how in ("mean", *(("majority",) if isinstance(task, Voting) else ())):
         vote: Predict = combine(task, members, how)
         clean, hostile = evaluate(task, vote), evaluate(task, attacked(task, nets, case.attack, predict=vote))
-        figure = case.figure or next(iter(clean))
-        rows.append([name, f"vote by {how}", figure, f"{clean[figure]:.4g}", f"{hostile[figure]:.4g}", "-", len(runs)])
+        metric = case.metric or next(iter(clean))
+        rows.append([name, f"vote by {how}", metric, f"{clean[metric]:.4g}", f"{hostile[metric]:.4g}", "-", len(runs)])
     return rows

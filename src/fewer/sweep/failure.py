@@ -10,14 +10,12 @@ from fewer.core.machine.memory import out_of_memory
 
 __all__ = ["Failure", "failure_of"]
 
-KINDS = ("out of memory", "diverged", "user error", "worker died", "error")
-
 
 @dataclass(frozen=True)
 class Failure:
     """`trace` is where, for what nobody foresaw."""
 
-    kind: str
+    kind: str  # out of memory, diverged, user error, worker died, error
     why: str
     trace: str = ""
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from fewer.core.errors import UserError
-from fewer.core.files.atomic import write_atomically
+from fewer.core.files.atomic import write_json
 from fewer.sweep.cohort_unit import shared
 from fewer.sweep.grid import Grid, Resources
 from fewer.sweep.point import Point
@@ -71,9 +71,7 @@ class Plan:
     def write(self) -> None:
         """Before anything is trained, and again when it changes."""
         units = [[point.name for point in unit.points] for unit in self.units]
-        write_atomically(
-            self.path, (json.dumps({"threads": self.resources.threads, "units": units}, indent=1) + "\n").encode()
-        )
+        write_json(self.path, {"threads": self.resources.threads, "units": units})
 
     def split(self, unit: Unit) -> list[Unit]:
         """A cohort that cannot be one, as units of one point."""

@@ -18,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fewer.core.files.atomic import finite, write_atomically
+from fewer.core.files.atomic import finite, write_atomically, write_json
 from fewer.core.files.run_folder import Folder
 from fewer.sweep.failure import Failure
 from fewer.sweep.point import Point
@@ -48,9 +48,7 @@ class Results:
     def note(self, name: str, failure: Failure) -> None:
         """One more that failed."""
         (self.out / "failures").mkdir(exist_ok=True)
-        write_atomically(
-            self.out / "failures" / f"{name}.json", (json.dumps(asdict(failure), indent=1) + "\n").encode()
-        )
+        write_json(self.out / "failures" / f"{name}.json", asdict(failure))
 
     def forgive(self, name: str) -> None:
         """Let a failed point be tried again: from its last checkpoint if that is worth something, else anew."""
@@ -83,7 +81,7 @@ class Results:
     def write_tables(self, points: Sequence[Point]) -> list[dict[str, Any]]:
         """table.json and table.csv; the rows."""
         rows = self.rows(points)
-        write_atomically(self.out / "table.json", (json.dumps(rows, indent=1, allow_nan=False) + "\n").encode())
+        write_json(self.out / "table.json", rows)
         write_atomically(self.out / "table.csv", _csv(rows).encode())
         return rows
 

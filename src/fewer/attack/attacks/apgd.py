@@ -12,8 +12,8 @@ from torch import Tensor
 from fewer.attack import attack_loss as attack_losses
 from fewer.attack.attack_loss import AttackLoss
 from fewer.attack.attacks.targets import count_targets, ratio, targets_of
-from fewer.attack.ball import Ball, Bounds, Budget, checked_budget, checked_norm, lengths
-from fewer.attack.iteration import Attack, State, answered, begin, climb, column, pick
+from fewer.attack.ball import Ball, Bounds, Budget, lengths
+from fewer.attack.iteration import Attack, State, answered, climb, column, pick, top
 from fewer.core.abilities import Attackable, ability
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.errors import UserError
@@ -46,23 +46,23 @@ def apgd(
     attack_loss: AttackLoss | None = None,
 ) -> Attack:
     """APGD; by default it increases the cross-entropy (APGD-CE), or the attack loss of a task without classes."""
-    attackable = _checked(task, budget, steps=steps, restarts=restarts, norm=norm)
-    goal, bounds = attack_loss or attack_losses.natural(task), Bounds(attackable)
+    attackable = _checked(task, steps, restarts)
+    goal = attack_loss or attack_losses.natural(task)
 
     def rounds(nets: NetworkSet, state: State) -> Generator[State, State, State]:
         for restart in range(restarts):
             state = yield from _search(nets, state, lambda _: goal, steps, f"attack/apgd/{restart}", attackable)
         return state
 
-    return Attack(attackable, begin(attackable, lambda x: Ball.around(x, bounds, budget, norm)), rounds)
+    return Attack(attackable, Bounds(attackable), budget, norm, rounds)
 
 
 def apgd_targeted(
     task: Task[Any], budget: Budget, *, steps: int = 100, targets: int = 9, norm: float = math.inf
 ) -> Attack:
     """APGD on the targeted difference-of-logits ratio, towards each of the likeliest wrong classes in turn."""
-    attackable = _checked(task, budget, steps=steps, restarts=targets, norm=norm)
-    both, bounds = attack_losses.logits_and_labels(task, "targeted APGD"), Bounds(attackable)
+    attackable = _checked(task, steps, targets)
+    both = attack_losses.logits_and_labels(task, "targeted APGD")
 
     def rounds(nets: NetworkSet, state: State) -> Generator[State, State, State]:
         logits, labels = both(nets, state.batch, state.noise)
@@ -75,11 +75,10 @@ def apgd_targeted(
             state = yield from _search(nets, state, goal, steps, f"attack/apgd-t/{index}", attackable)
         return state
 
-    return Attack(attackable, begin(attackable, lambda x: Ball.around(x, bounds, budget, norm)), rounds)
+    return Attack(attackable, Bounds(attackable), budget, norm, rounds)
 
 
-def _checked(task: Task[Any], budget: Budget, *, steps: int, restarts: int, norm: float) -> Attackable:
-    checked_budget(budget), checked_norm(norm)
+def _checked(task: Task[Any], steps: int, restarts: int) -> Attackable:
     if steps < 1 or restarts < 1:
         raise UserError(f"APGD with {steps} steps and {restarts} restarts or targets", "at least 1 of each")
     return ability(task, Attackable, "APGD")
@@ -119,11 +118,6 @@ def _search(
             state = _reconsidered(state, count - marks[marks.index(count) - 1])
         state = yield state
     return state
-
-
-def top(state: State, value: Tensor) -> Tensor:
-    """The highest value of all searches so far, which decides the answer while nobody is fooled."""
-    return torch.maximum(state.memory["top"], value) if "top" in state.memory else value
 
 
 def _improved(state: State, x: Tensor, gradient: Tensor, value: Tensor, fooled: Tensor) -> State:

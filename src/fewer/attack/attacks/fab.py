@@ -15,8 +15,8 @@ from torch import Tensor
 
 from fewer.attack import attack_loss as attack_losses
 from fewer.attack.attacks.targets import count_targets, lead, targets_of
-from fewer.attack.ball import Ball, Bounds, Budget, checked_budget, checked_norm, lengths
-from fewer.attack.iteration import Attack, State, begin, climb, column, pick
+from fewer.attack.ball import Bounds, Budget, lengths
+from fewer.attack.iteration import Attack, State, climb, column, pick
 from fewer.core.abilities import Attackable, ability
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.errors import UserError
@@ -57,7 +57,6 @@ def fab_targeted(
     task: Task[Any], budget: Budget, *, steps: int = 100, targets: int = 9, norm: float = math.inf
 ) -> Attack:
     """FAB towards each of the likeliest wrong classes in turn, from the clean input, without random starts."""
-    checked_budget(budget), checked_norm(norm)
     if steps < 1 or targets < 1:
         raise UserError(f"FAB with {steps} steps and {targets} targets", "at least 1 of each")
     attackable = ability(task, Attackable, "FAB")
@@ -115,4 +114,4 @@ def fab_targeted(
         share = (-at_clean / (at_found - at_clean).clamp(min=1e-12)).clamp(0.0, 1.0)
         return looked(nets, state, centre + column(share, found) * (found - centre))
 
-    return Attack(attackable, begin(attackable, lambda x: Ball.around(x, bounds, budget, norm)), rounds)
+    return Attack(attackable, bounds, budget, norm, rounds)

@@ -1,4 +1,4 @@
-"""The fast gradient (sign) method, and its randomised form."""
+"""The fast gradient (sign) method."""
 
 from __future__ import annotations
 
@@ -7,19 +7,13 @@ from typing import Any
 
 from fewer.attack.attack_loss import AttackLoss
 from fewer.attack.attacks.pgd import pgd
-from fewer.attack.ball import Budget, checked_budget
+from fewer.attack.ball import Budget
 from fewer.attack.iteration import Attack
 from fewer.core.task import Task
 
-__all__ = ["fast", "fgsm"]
+__all__ = ["fgsm"]
 
 
 def fgsm(task: Task[Any], budget: Budget, *, norm: float = math.inf, attack_loss: AttackLoss | None = None) -> Attack:
     """x' = clip(x + budget * sign(gradient)): one step of PGD that reaches the edge (Goodfellow et al. 2015)."""
     return pgd(task, budget, steps=1, step=budget, norm=norm, start="centre", attack_loss=attack_loss)
-
-
-def fast(task: Task[Any], budget: Budget, *, norm: float = math.inf, step: Budget | None = None) -> Attack:
-    """One step of 1.25 budgets from a random start: what fast adversarial training uses (Wong et al. 2020)."""
-    stride = checked_budget(budget) * 1.25 if step is None else step
-    return pgd(task, budget, steps=1, step=stride, norm=norm, start="uniform")

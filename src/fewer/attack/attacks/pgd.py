@@ -13,8 +13,8 @@ from torch import Tensor
 from fewer.attack import attack_loss as attack_losses
 from fewer.attack.attack_loss import AttackLoss
 from fewer.attack.attacks.starts import STARTS
-from fewer.attack.ball import Ball, Bounds, Budget, checked_budget, checked_norm
-from fewer.attack.iteration import Attack, State, begin, climb
+from fewer.attack.ball import Bounds, Budget, checked_budget, checked_norm
+from fewer.attack.iteration import Attack, State, climb, pick
 from fewer.core.abilities import Attackable, ability
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.errors import UserError
@@ -108,7 +108,8 @@ def ascent(task: Attackable, bounds: Bounds, path: PGDSettings, attack_loss: Att
         if "worst" not in state.memory:
             return state.noted(fooled, x, worst=value)
         worse = value > state.memory["worst"]
-        perturbable = torch.where(worse.reshape(-1, *[1] * (x.ndim - 1)), x, state.perturbable)
-        return state.noted(fooled, perturbable, worst=torch.where(worse, value, state.memory["worst"]))
+        return state.noted(
+            fooled, pick(worse, x, state.perturbable), worst=torch.where(worse, value, state.memory["worst"])
+        )
 
-    return Attack(task, begin(task, lambda x: Ball.around(x, bounds, path.budget, path.norm)), rounds)
+    return Attack(task, bounds, path.budget, path.norm, rounds)

@@ -15,8 +15,8 @@ from torch import Tensor
 from fewer.attack import attack_loss as attack_losses
 from fewer.attack.attacks.bumps import as_image, first_bumps, moved_bump, odd_side
 from fewer.attack.attacks.starts import stripes
-from fewer.attack.ball import Ball, Bounds, Budget, checked_budget, checked_norm
-from fewer.attack.iteration import Attack, State, answered, begin
+from fewer.attack.ball import Bounds, Budget
+from fewer.attack.iteration import Attack, State, answered, top
 from fewer.core.abilities import Attackable, Classifier, ability
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.errors import UserError
@@ -36,10 +36,9 @@ def share_at(query: int, queries: int) -> float:
 
 def square(task: Task[Any], budget: Budget, *, queries: int = 5000, norm: float = math.inf) -> Attack:
     """Square. Images are (batch, channels, height, width); any other perturbable is a row, its squares intervals."""
-    checked_budget(budget), checked_norm(norm)
     if queries < 1:
         raise UserError(f"Square with {queries} queries", "at least 1")
-    attackable, bounds = ability(task, Attackable, "Square"), Bounds(ability(task, Attackable, "Square"))
+    attackable = ability(task, Attackable, "Square")
     # without classes there is no margin: the search then increases the task's attack loss
     goal = attack_losses.margin(task) if isinstance(task, Classifier) else attack_losses.own(task)
 
@@ -61,10 +60,9 @@ def square(task: Task[Any], budget: Budget, *, queries: int = 5000, norm: float 
     def looked(nets: NetworkSet, state: State, x: Tensor) -> State:
         """Keep x where it is better than the best so far."""
         value, fooled = goal(nets, attackable.replace(state.batch, x), state.noise)
-        top = torch.maximum(state.memory["top"], value) if "top" in state.memory else value
-        return state.noted(fooled, answered(state, fooled, x, value), top=top)
+        return state.noted(fooled, answered(state, fooled, x, value), top=top(state, value))
 
-    return Attack(attackable, begin(attackable, lambda x: Ball.around(x, bounds, budget, norm)), rounds)
+    return Attack(attackable, Bounds(attackable), budget, norm, rounds)
 
 
 def _square(state: State, name: str, share: float) -> Tensor:

@@ -9,17 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fewer.attack.attack_loss import logits_and_labels
+from fewer.attack.attack_loss import kl_divergence, logits_and_labels
 from fewer.core.task import Nets, Noise, Task
 
 __all__ = ["Pair", "mart", "trades"]
 
 Pair = Callable[[Nets, Any, Any, Noise], Tensor]  # (nets, clean batch, attacked batch, noise) -> scalar
-
-
-def _divergence(clean: Tensor, attacked: Tensor) -> Tensor:
-    """KL(clean || attacked) per sample, of log-probabilities."""
-    return (clean.exp() * (clean - attacked)).sum(1)
 
 
 def trades(task: Task[Any], loss: Callable[[Nets, Any, Noise], Tensor], beta: float) -> Pair:
@@ -29,7 +24,7 @@ def trades(task: Task[Any], loss: Callable[[Nets, Any, Noise], Tensor], beta: fl
     def pair(nets: Nets, clean: Any, attacked: Any, noise: Noise) -> Tensor:
         before = F.log_softmax(both(nets, clean, noise)[0], 1)
         after = F.log_softmax(both(nets, attacked, noise)[0], 1)
-        return loss(nets, clean, noise) + beta * _divergence(before, after).mean()
+        return loss(nets, clean, noise) + beta * kl_divergence(before, after).mean()
 
     return pair
 
@@ -46,6 +41,6 @@ def mart(task: Task[Any], beta: float) -> Pair:
         # the small term keeps the logarithm finite when a wrong class takes all
         boosted = F.nll_loss(after, labels, reduction="none") - torch.log(1 - runner_up + 1e-4)
         unsure = 1 - before.exp().gather(1, labels[:, None])[:, 0]
-        return (boosted + beta * _divergence(before, after) * unsure).mean()
+        return (boosted + beta * kl_divergence(before, after) * unsure).mean()
 
     return pair

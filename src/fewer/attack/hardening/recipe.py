@@ -47,9 +47,7 @@ class Hardening:
             if length is not None:
                 checked_budget(length, name)
         check_choices(self, {"kind": KINDS, "start": tuple(STARTS), "attack_loss": ATTACK_LOSSES}, of="hardening")
-        check_ranges(
-            self, [("mix", 0, 1), ("ramp", 0, 1), ("beta", 0, math.inf), ("steps", 1, math.inf)], of="hardening"
-        )
+        check_ranges(self, _RANGES, of="hardening")
         if self.mix < 1 and self.kind in _NEEDS_CLASSES:
             raise UserError(f"mix {self.mix} with {self.kind}", "mix 1", f"{self.kind} weighs the clean loss by beta")
 

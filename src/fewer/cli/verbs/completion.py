@@ -51,6 +51,7 @@ def script(shell: str) -> str:
 
 def _complete(parser: argparse.ArgumentParser, shell: str) -> None:
     """Tell shtab the words of every argument."""
+    colon = "\\:" if shell == "zsh" else ":"  # in zsh a plain one ends a part of what describes an argument
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for part in action.choices.values():
@@ -60,7 +61,9 @@ def _complete(parser: argparse.ArgumentParser, shell: str) -> None:
             if or_file:
                 vars(action)["complete"] = _words_or_files(action.dest, words)
             else:
-                action.choices = [word.replace(":", "\\:") if shell == "zsh" else word for word in words]
+                action.choices = [word.replace(":", colon) for word in words]
+            if isinstance(action.metavar, str):
+                action.metavar = action.metavar.replace(":", colon)
 
 
 def _words_or_files(name: str, words: list[str]) -> Any:

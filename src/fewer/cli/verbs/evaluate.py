@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from fewer.cli.changed import add_changes
-from fewer.cli.words import DEVICES, SPLITS, add_attack, offer
+from fewer.cli.words import DEVICES, SPLITS, add_attack, add_changes, offer
 from fewer.core.errors import UserError
 from fewer.core.settings import either
 
@@ -21,7 +20,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Figures of each run."""
+    """Metrics of each run."""
     from fewer.cli.show import show
     from fewer.pruning.reach import count
     from fewer.run.load import load
@@ -30,7 +29,7 @@ def run(arguments: argparse.Namespace) -> None:
     for path in arguments.run:
         run = load(path, arguments.set)
         left = count(run.task, run.modules, run.mask).metrics() if run.mask else {}
-        results[path] = {**figures_of(run, arguments), **left}
+        results[path] = {**metrics_of(run, arguments), **left}
     one = next(iter(results.values()))
     if len(results) == 1:
         show(one, arguments.json)
@@ -41,7 +40,7 @@ def run(arguments: argparse.Namespace) -> None:
             print(f"{path}\n" + "\n".join(f"  {name} {value:.4g}" for name, value in found.items()))
 
 
-def figures_of(run, arguments: argparse.Namespace) -> dict[str, float]:  # type: ignore[no-untyped-def]
+def metrics_of(run, arguments: argparse.Namespace) -> dict[str, float]:  # type: ignore[no-untyped-def]
     """Clean metrics, or under attack."""
     from fewer.core.engines.evaluate import evaluate, predictor
 

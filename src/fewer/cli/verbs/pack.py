@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from fewer.cli.changed import add_changes
-from fewer.cli.words import offer
+from fewer.cli.words import add_changes, offer
 from fewer.core.settings import either
 from fewer.packs import VALUES
 

@@ -36,7 +36,7 @@ def _question(run, member, split: str):  # type: ignore[no-untyped-def]
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Figures of each member and of the ensemble."""
+    """Metrics of each member and of the ensemble."""
     from fewer.cli.show import show
     from fewer.core.engines.evaluate import evaluate, predictor
     from fewer.ensemble.combine import combine

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,9 @@ from fewer.core.errors import UserError
 from fewer.core.seed import Stream
 from fewer.core.task import Predict, Task
 
-__all__ = ["answers", "evaluate", "evaluate_cohort", "predictor"]
+__all__ = ["answered", "evaluate", "evaluate_cohort", "predictor"]
+
+Found = TypeVar("Found")
 
 
 def predictor(task: Task[Any], modules: Mapping[str, nn.Module], seed: int = 0) -> Predict:
@@ -42,7 +44,7 @@ def _noise(seed: int, like: Tensor) -> Stream:
 
 def evaluate(task: Task[Any], predict: Predict, split: str = "test") -> dict[str, float]:
     """The task's metrics for whoever predicts: a network, a pack, a vote, something under attack."""
-    return answers([task.evaluate(split)], lambda batches: [predict(batches[0])])[0]
+    return answered(task.evaluate(split), predict)
 
 
 def evaluate_cohort(task: Task[Any], state: State, split: str = "test") -> list[dict[str, float]]:
@@ -66,27 +68,24 @@ def evaluate_cohort(task: Task[Any], state: State, split: str = "test") -> list[
         return predict_stacked(pytree.tree_map(lambda *leaves: torch.stack(leaves), *placed)).unbind()
 
     if isinstance(task, Together):
-        return _together(task.evaluate_together(split, len(state.seeds)), predict_stacked)
-    return answers([task.evaluate(split) for _ in state.seeds], predict)
+        return answered(task.evaluate_together(split, len(state.seeds)), predict_stacked)
+    return _side_by_side([task.evaluate(split) for _ in state.seeds], predict)
 
 
-def _together(evaluation: Generator[Any, Tensor, list[dict[str, float]]], predict: Predict) -> list[dict[str, float]]:
-    batch = next(evaluation)
-    while True:
-        try:
-            batch = evaluation.send(predict(batch))
-        except StopIteration as stop:
-            metrics: list[dict[str, float]] = stop.value
-            return metrics
+def answered(evaluation: Generator[Any, Tensor, Found], predict: Predict) -> Found:
+    """What an evaluation returns when every batch that it asks about is predicted."""
+    return _side_by_side([evaluation], lambda batches: [predict(batches[0])])[0]
 
 
-def answers(evaluations: Sequence[Generator[Any, Tensor, dict[str, float]]], predict: Any) -> list[dict[str, float]]:
+def _side_by_side(
+    evaluations: Sequence[Generator[Any, Tensor, Found]], predict: Callable[[list[Any]], Sequence[Tensor]]
+) -> list[Found]:
     """Drive evaluations side by side, a round of batches at a time, until each has returned its metrics.
 
     One that ends early keeps receiving its last prediction's place but is no longer asked.
     """
     waiting: dict[int, Any] = {}
-    metrics: dict[int, dict[str, float]] = {}
+    metrics: dict[int, Found] = {}
     for index, evaluation in enumerate(evaluations):
         try:
             waiting[index] = next(evaluation)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import glob
+import json
 import math
 import os
 from contextlib import suppress
@@ -12,7 +13,7 @@ from typing import IO, Any
 
 from fewer.core.errors import UserError
 
-__all__ = ["clear_parts", "finite", "refusal", "write_atomically"]
+__all__ = ["clear_parts", "finite", "refusal", "write_atomically", "write_json"]
 
 _NO_FOLDERS = (errno.EINVAL, errno.EBADF, errno.EACCES, errno.ENOTSUP)  # how a system says that it flushes files alone
 
@@ -50,6 +51,11 @@ def write_atomically(path: str | os.PathLike[str], content: bytes, *, previous: 
         _flush_names(target.parent)
     except OSError as error:
         raise refusal(error, target) from error
+
+
+def write_json(path: str | os.PathLike[str], content: Any) -> None:
+    """The same for a JSON file."""
+    write_atomically(path, (json.dumps(finite(content), indent=1, allow_nan=False) + "\n").encode())
 
 
 def clear_parts(folder: Path, pattern: str = "**/.*.[0-9]*.part") -> None:

@@ -84,7 +84,7 @@ class BestCheckpoint:
 
 
 def _judged(engine: Engine) -> tuple[str, Tensor]:
-    """The name of the figure that matters and each replica's value of it."""
+    """The name of the metric that matters and each replica's value of it."""
     state = engine.state
     if state.replicas == 1:
         predict = predictor(engine.task, state.modules_of(0), state.seeds[0])

@@ -27,7 +27,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from fewer.core.errors import Busy, UserError
-from fewer.core.files.atomic import clear_parts, finite, refusal, write_atomically
+from fewer.core.files.atomic import clear_parts, refusal, write_atomically, write_json
 from fewer.core.files.sealed import opened, sealed
 from fewer.core.renamed import modern
 
@@ -151,13 +151,13 @@ class Folder:
             raise UserError(f"{path} cannot be read ({error})", "the JSON that training wrote", "train anew") from None
 
     def write_json(self, name: str, content: Any) -> None:
-        write_atomically(self.path / name, (json.dumps(finite(content), indent=1, allow_nan=False) + "\n").encode())
+        write_json(self.path / name, content)
 
     def metrics(self) -> list[dict[str, float]]:
         """Of each replica, from metrics.json; one that could not be computed, null there, is NaN again."""
         content = self.read_json(METRICS)
         rows = content.get("replicas", [content]) if isinstance(content, dict) else None
-        if not isinstance(rows, list) or not rows or not all(_are_figures(row) for row in rows):
+        if not isinstance(rows, list) or not rows or not all(_are_metrics(row) for row in rows):
             raise Damaged(f"{self.path / METRICS} without metrics", "numbers by name", "train anew")
         return [{name: math.nan if value is None else value for name, value in row.items()} for row in rows]
 
@@ -238,7 +238,7 @@ class Folder:
         (self.path / name).unlink(missing_ok=True)
 
 
-def _are_figures(row: Any) -> bool:
+def _are_metrics(row: Any) -> bool:
     return isinstance(row, dict) and all(value is None or isinstance(value, int | float) for value in row.values())
 
 

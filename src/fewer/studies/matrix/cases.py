@@ -30,7 +30,7 @@ class Case:
     quick: Mapping[str, Any]
     tiny: Mapping[str, Any]
     full: Mapping[str, Any] = field(default_factory=dict)  # empty: the task's own defaults
-    figure: str = ""  # that is compared; empty: the task's first
+    metric: str = ""  # that is compared; empty: the task's first
 
 
 @dataclass(frozen=True)

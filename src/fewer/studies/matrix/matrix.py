@@ -32,7 +32,7 @@ class Cell:
     task: str
     method: str
     sparsity: float
-    figure: str
+    metric: str
     quality: Interval
     attacked: Interval
     pack_bytes: int | None
@@ -113,7 +113,7 @@ def _cell(task: str, method: str, sparsity: float, measured: list[dict[str, Any]
 
 def _row(cell: Cell) -> list[Any]:
     return [
-        cell.task, cell.method, f"{cell.sparsity:.0%}", cell.figure, spelled(cell.quality), spelled(cell.attacked),
+        cell.task, cell.method, f"{cell.sparsity:.0%}", cell.metric, spelled(cell.quality), spelled(cell.attacked),
         "-" if cell.pack_bytes is None else f"{cell.pack_bytes / 1024:.1f} KiB",
         "-" if cell.latency_ms is None else f"{cell.latency_ms:.3g} ms", cell.seeds,
     ]  # fmt: skip

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils import _pytree as pytree
 
 from fewer.attack.audit import attacked
 from fewer.core.engines.evaluate import evaluate
@@ -49,7 +50,7 @@ class Asked:
 
     folder: Path
     attack: str
-    figure: str  # empty: the task's first
+    metric: str  # empty: the task's first
     packed: bool  # size and latency too
     cache: Path
 
@@ -57,7 +58,7 @@ class Asked:
     def of(cls, sweep: Sweep, name: str, case: Case, *, packed: bool) -> Asked:
         """A point of a sweep."""
         cache = sweep.out / "measured" / f"{name}.json"
-        return cls(sweep.results.folder(name).path, case.attack, case.figure, packed, cache)
+        return cls(sweep.results.folder(name).path, case.attack, case.metric, packed, cache)
 
 
 def measure_all(asked: Sequence[Asked], *, processes: int) -> list[dict[str, Any]]:
@@ -74,7 +75,7 @@ def measure(asked: Asked) -> dict[str, Any]:
         return dict(json.loads(asked.cache.read_text()))
     run = load(asked.folder)
     weights = kept(dense(run.modules))
-    name = asked.figure or next(iter(run.metrics))
+    name = asked.metric or next(iter(run.metrics))
     found: dict[str, Any] = {
         "figure": name, "quality": run.metrics[name], "attacked": _under_attack(run, asked.attack)[name],
         "weights": weights, "kept": kept(run.mask) if run.mask else weights,
@@ -87,7 +88,7 @@ def measure(asked: Asked) -> dict[str, Any]:
 
 
 def _under_attack(run: Trained, attack: str) -> dict[str, float]:
-    """The figures, every batch attacked first."""
+    """The metrics, every batch attacked first."""
     modules = {name: module.requires_grad_(True) for name, module in run.modules.items()}
     nets = NetworkSet(modules, training=False)
     return evaluate(run.task, attacked(run.task, nets, attack, seed=run.job.seeds[0]))
@@ -103,14 +104,10 @@ def _packed(run: Trained) -> dict[str, Any]:
             return {"pack_bytes": None, "latency_ms": None, "not_packed": str(error)}
         model = pack.load(path)
     sample = run.task.inputs(run.task.data("test").take(torch.arange(1)))
-    arrays = [np.asarray(leaf) for leaf in ([sample] if isinstance(sample, torch.Tensor) else _leaves(sample))]
+    arrays = [np.asarray(leaf) for leaf in pytree.tree_leaves(sample)]
     times = []
     for _ in range(_CALLS):
         begin = time.perf_counter()
         model.predict(*arrays)
         times.append(time.perf_counter() - begin)
     return {"pack_bytes": size, "latency_ms": 1e3 * statistics.median(times)}
-
-
-def _leaves(inputs: Any) -> list[Any]:
-    return list(inputs.values()) if isinstance(inputs, dict) else list(inputs)

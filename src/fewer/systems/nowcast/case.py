@@ -7,7 +7,7 @@ __all__ = ["CASE"]
 CASE = Case(
     "pgd:0.1,steps=5", "deviations of a band", "fast:0.1",
     # short trainings never dare to say rain, and a threshold would see no difference between them
-    figure="average_precision",
+    metric="average_precision",
     quick={"steps": 120, "batch": 16, "optimizer.lr": 2e-3, "set.model": "focus", "set.size": 24,
            "set.width": 8, "set.train_windows": 400, "set.augment": True, "set.validation_windows": 8,
            "set.test_windows": 48, "prune.samples": 8},

@@ -19,7 +19,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fewer.bench.row import Row, table
+from fewer.bench.overview import Line, line_text
+from fewer.bench.row import Row
 from fewer.core.data import TensorData
 from fewer.core.engines.base import Training
 from fewer.core.engines.optimizer import Optimizer
@@ -188,7 +189,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--ways", default="quick,quick+compile", help=f"of {', '.join(WAYS)}, by commas")
     given = parser.parse_args()
-    print(table(measure(Case(given.size, given.width, given.batch, given.steps), given.ways.split(","))))
+    for row in measure(Case(given.size, given.width, given.batch, given.steps), given.ways.split(",")):
+        print(line_text(Line("nowcast", row)))
 
 
 if __name__ == "__main__":

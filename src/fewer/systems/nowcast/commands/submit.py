@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fewer.cli.changed import add_changes
-from fewer.cli.words import DEVICES, offer
+from fewer.cli.words import DEVICES, add_changes, offer
 from fewer.core.errors import UserError
 from fewer.core.settings import either, nearest
 from fewer.ensemble import HOW
