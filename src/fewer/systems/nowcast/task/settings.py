@@ -9,11 +9,11 @@ from fewer.core.errors import UserError
 from fewer.core.settings import check_choices, check_ranges, setting
 from fewer.systems.nowcast.task.losses import LOSSES
 
-__all__ = ["GENERATED_SIZE", "MODELS", "Settings"]
+__all__ = ["ADAPTATIONS", "GENERATED_SIZE", "MODELS", "Settings"]
 
 # the width of each model: ours, and what the paper's and the starter kit's had in the competition
 MODELS: dict[str, int] = {"drift": 16, "focus": 32, "baseline": 32, "improved": 32, "swin": 24, "vivit": 20}
-ADAPTATIONS = ("interleave", "channels", "upsample")
+ADAPTATIONS = ("interleave", "channels", "upsample", "upsample_paper")
 GENERATED_SIZE = 84
 
 
