@@ -1,9 +1,8 @@
-"""Every choice of the nowcast task, with its unit, and the paper's models as named constructors."""
+"""Every choice of the nowcast task, with its unit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from fewer.core.errors import UserError
 from fewer.core.settings import check_choices, check_ranges, setting
@@ -73,11 +72,6 @@ class Settings:
     def side(self) -> int:
         """The size of generated weather."""
         return self.size or GENERATED_SIZE
-
-    @classmethod
-    def paper(cls, model: str = "swin", **changes: Any) -> Settings:
-        """A model of the paper at the competition's size."""
-        return cls(**{"model": model, "size": 252, **changes})
 
 
 _RANGES = (
