@@ -30,9 +30,10 @@ _FIXED: dict[float, Paper] = {0.2: (0.227, 0.248, 0.207), 0.65: (0.194, 0.204, 0
 _PAIRS = (
     ("baseline-iou", "baseline"), ("swin-iou", "swin"), ("swin-dice", "swin"), ("baseline-all", "baseline"),
     ("swin-all", "swin"), ("baseline-all-long", "baseline-all"), ("improved-all", "baseline-all"),
-    ("improved-transposed-all", "baseline-all"), ("improved-transposed-all", "improved-all"), ("improved", "baseline"),
-    ("swin", "baseline"), ("swin", "swin-float32"), ("channels", "swin"), ("upsample", "swin"), ("vivit", "swin"),
-    ("vivit-deltas", "vivit"), ("swin", "improved-all"), ("swin-adabelief", "swin"), ("channels-adabelief", "channels"),
+    ("improved-transposed-all", "baseline-all"), ("improved-transposed-all", "improved-all"),
+    ("improved-transposed-all", "baseline"), ("improved", "baseline"), ("swin", "baseline"), ("swin", "swin-float32"),
+    ("channels", "swin"), ("upsample", "swin"), ("vivit", "swin"), ("vivit-deltas", "vivit"), ("swin", "improved-all"),
+    ("swin-adabelief", "swin"), ("channels-adabelief", "channels"), ("channels-adabelief", "swin-adabelief"),
     ("drift", "focus"), ("drift", "satellite-extrapolation"),
 )  # fmt: skip
 
@@ -122,7 +123,8 @@ def _details(judged: Judged, name: str) -> dict[str, Any]:
     half, chosen, piece = judged.at_half(name), judged.at_choice(name), judged.piece(name)
     return {
         "at_half": by_year(half), "interval": list(interval(half)), "threshold": judged.choice(name).thresholds[0],
-        "at_threshold": by_year(chosen), "interval_at_threshold": list(interval(chosen)),
+        "chosen_iou": judged.choice(name).iou, "at_threshold": by_year(chosen),
+        "interval_at_threshold": list(interval(chosen)),
         "by_place": half.by_place(), "by_place_at_threshold": chosen.by_place(), "by_lead": half.by_lead()["iou"],
         **{key: piece.get(key) for key in
            ("samples", "training_seconds", "parameters", "settings", "optimizer", "precision", "positive_weight")},
