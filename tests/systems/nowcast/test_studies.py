@@ -13,14 +13,14 @@ from sklearn.metrics import average_precision_score
 
 from fewer.core.errors import UserError
 from fewer.studies.order import Order, studies
-from fewer.systems.nowcast.studies import assembly as nowcast_assembly
-from fewer.systems.nowcast.studies.assembly import Recorded, by_year, recalled, scored, threshold
 from fewer.systems.nowcast.studies.figure import fig1
 from fewer.systems.nowcast.studies.members import QUICK
 from fewer.systems.nowcast.studies.pieces import STEPS, levels, truth
 from fewer.systems.nowcast.studies.place import Place
 from fewer.systems.nowcast.studies.scales import SCALES
-from fewer.systems.nowcast.studies.skill import entropy_below, precision_above, skill
+from fewer.systems.nowcast.studies.scored import assembly as nowcast_assembly
+from fewer.systems.nowcast.studies.scored.assembly import Recorded, by_year, recalled, scored, threshold
+from fewer.systems.nowcast.studies.scored.skill import entropy_below, precision_above, skill
 from fewer.systems.nowcast.studies.tables import table1, table2
 from fewer.systems.nowcast.task.scores.scores import Scores
 from fewer.systems.nowcast.task.windows import Windows

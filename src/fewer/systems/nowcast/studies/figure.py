@@ -10,9 +10,9 @@ from fewer.studies.order import Order
 from fewer.studies.study import Result
 from fewer.systems.nowcast.pictures import by_hour, by_lead, film
 from fewer.systems.nowcast.studies.described import commands, titled
-from fewer.systems.nowcast.studies.judged import Judged
 from fewer.systems.nowcast.studies.members import MEMBERS, VOTERS
 from fewer.systems.nowcast.studies.pieces import BASELINES, truth
+from fewer.systems.nowcast.studies.scored.judged import Judged
 from fewer.systems.nowcast.studies.where import available, where
 from fewer.systems.nowcast.task.scores.shares import wet_shares
 

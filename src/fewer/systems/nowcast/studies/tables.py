@@ -10,14 +10,14 @@ from typing import Any
 
 from fewer.studies.order import Order
 from fewer.studies.study import Result
-from fewer.systems.nowcast.studies.assembly import by_year, scored, threshold
 from fewer.systems.nowcast.studies.described import commands, described, titled
-from fewer.systems.nowcast.studies.judged import Judged
 from fewer.systems.nowcast.studies.members import MEMBERS, UPWIND, Paper
 from fewer.systems.nowcast.studies.pieces import BASELINES
-from fewer.systems.nowcast.studies.rows import COLUMNS, row, signed
-from fewer.systems.nowcast.studies.skill import entropy_below, precision_above
-from fewer.systems.nowcast.studies.votes import votes
+from fewer.systems.nowcast.studies.scored.assembly import by_year, scored, threshold
+from fewer.systems.nowcast.studies.scored.judged import Judged
+from fewer.systems.nowcast.studies.scored.rows import COLUMNS, row, signed
+from fewer.systems.nowcast.studies.scored.skill import entropy_below, precision_above
+from fewer.systems.nowcast.studies.scored.votes import votes
 from fewer.systems.nowcast.studies.where import available, where
 from fewer.systems.nowcast.task.scores.intervals import Interval, difference, interval
 

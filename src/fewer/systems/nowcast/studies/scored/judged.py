@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 import torch
 
 from fewer.core.task import Predict
-from fewer.systems.nowcast.studies.assembly import Recorded, decided, recalled, scored, threshold
 from fewer.systems.nowcast.studies.pieces import maps, record
 from fewer.systems.nowcast.studies.place import Place
-from fewer.systems.nowcast.studies.skill import Skill, skill
+from fewer.systems.nowcast.studies.scored.assembly import Recorded, decided, recalled, scored, threshold
+from fewer.systems.nowcast.studies.scored.skill import Skill, skill
 from fewer.systems.nowcast.task.baselines.climatology import calibrated
 from fewer.systems.nowcast.task.scores.scores import Scores
 from fewer.systems.nowcast.task.scores.thresholds import BestCheckpoint

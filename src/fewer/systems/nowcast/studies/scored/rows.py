@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fewer.systems.nowcast.studies.assembly import by_year
 from fewer.systems.nowcast.studies.members import Paper
-from fewer.systems.nowcast.studies.skill import Skill
+from fewer.systems.nowcast.studies.scored.assembly import by_year
+from fewer.systems.nowcast.studies.scored.skill import Skill
 from fewer.systems.nowcast.task.scores.intervals import Interval, interval
 from fewer.systems.nowcast.task.scores.scores import Scores
 

@@ -9,11 +9,11 @@ from typing import Any
 from fewer.core.task import Predict
 from fewer.ensemble.combine import combine
 from fewer.ensemble.groups import choices
-from fewer.systems.nowcast.studies.assembly import by_year, threshold
-from fewer.systems.nowcast.studies.judged import Judged
 from fewer.systems.nowcast.studies.members import MEMBERS, UPWIND, VOTERS, Paper
-from fewer.systems.nowcast.studies.rows import row, signed
-from fewer.systems.nowcast.studies.skill import precision_above
+from fewer.systems.nowcast.studies.scored.assembly import by_year, threshold
+from fewer.systems.nowcast.studies.scored.judged import Judged
+from fewer.systems.nowcast.studies.scored.rows import row, signed
+from fewer.systems.nowcast.studies.scored.skill import precision_above
 from fewer.systems.nowcast.task.scores.intervals import difference
 
 __all__ = ["Together", "votes"]
