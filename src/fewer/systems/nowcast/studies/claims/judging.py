@@ -23,8 +23,6 @@ def gaps(records: Records, pairs: Sequence[tuple[str, str]], studies: Sequence[s
     """The differences in IoU of those pairs that a study has."""
     for study in studies:
         for one, two in pairs:
-            if study not in records:
-                continue
             found: Mapping[str, Any] = records[study]["details"].get("contrasts", {}).get(f"{one} above {two}", {})
             for key, words in _DECISIONS.items():
                 if key in found:
@@ -79,8 +77,6 @@ def ordered(numbers: Mapping[str, tuple[float, float]], why: str = "") -> Verdic
     return Verdict(kind, text, data=DATA, why="" if kind == "holds on ours" else why)
 
 
-def of_pairs(
-    pairs: Sequence[tuple[str, str]], sense: int, why: str = "", studies: Sequence[str] = STUDIES
-) -> Callable[[Records], Verdict]:  # fmt: skip
+def of_pairs(pairs: Sequence[tuple[str, str]], sense: int, why: str = "") -> Callable[[Records], Verdict]:
     """A judge of the first of each pair being above or below the second."""
-    return lambda records: judged(list(gaps(records, pairs, studies)), sense, why)
+    return lambda records: judged(list(gaps(records, pairs)), sense, why)
