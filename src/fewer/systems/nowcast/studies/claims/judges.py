@@ -9,8 +9,8 @@ from fewer.studies.claims import Records, Verdict
 from fewer.systems.nowcast.studies.claims.judging import DATA, STUDIES, held_out, judged, length, ordered
 
 __all__ = [
-    "SHORT", "above_baseline", "best_loss", "best_single", "chosen_threshold", "decided", "ensemble", "front", "inflated", "per_region",
-    "regions", "token", "vote", "years",
+    "SHORT", "above_baseline", "best_loss", "best_single", "chosen_threshold", "decided", "ensemble", "front",
+    "inflated", "per_region", "regions", "token", "vote", "years",
 ]  # fmt: skip
 
 SHORT = "Training is far shorter than the paper's, on generated weather"
