@@ -37,6 +37,7 @@ class Result:
     figures: dict[str, bytes] = field(default_factory=dict)  # contents by file name
     details: dict[str, Any] = field(default_factory=dict)  # JSON-able; every single number
     remarks: list[str] = field(default_factory=list)  # what came out, computed from all the above by `reproduce`
+    commands: list[str] = field(default_factory=list)  # all that make it from nothing; none: the one that asked for it
 
     def record(self) -> dict[str, Any]:
         """As JSON keeps it: figures by their names."""
@@ -86,6 +87,7 @@ def reproduce(order: Order) -> Result:
             "name their folder by --out, or use --scale quick",
         )  # fmt: skip
     _refuse_loss(path, order.scale, len(result.rows))
+    result.commands = result.commands or [order.command()]
     result.remarks = remarks_on(order.study, json.loads(json.dumps(result.record())))
     settings = imported(order.asked.settings)(order) if order.asked.settings else {}
     record = {

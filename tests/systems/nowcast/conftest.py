@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from fewer.studies.pieces import silent
+from fewer.systems.nowcast.studies.members import QUICK
 from fewer.systems.nowcast.studies.pieces import STEPS, run_piece, truth
 from fewer.systems.nowcast.studies.place import Place
-from fewer.systems.nowcast.studies.tables import QUICK
 from tests.systems.nowcast.small import SMALL
 
 

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from fewer.core.seed import Stream
 from fewer.systems.nowcast.task.augment import turned
-from fewer.systems.nowcast.task.losses import LOSSES, cross_entropy, soft_iou, valid_mean
+from fewer.systems.nowcast.task.losses import CURED, LOSSES, cross_entropy, soft_iou, valid_mean
 from fewer.systems.nowcast.task.windows import FACTOR, LEADS, SEEN, Windows, center
 
 torch.set_num_threads(1)
@@ -54,7 +54,7 @@ def test_the_mean_is_over_valid_pixels() -> None:
     assert float(each[1]) == pytest.approx(float(wet[1][valid[1] > 0].mean()))
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", CURED)
 @pytest.mark.parametrize("blind", [False, True], ids=["dry", "blind"])
 def test_dry_and_blind_batches_give_finite_losses_and_gradients(name: str, blind: bool) -> None:
     logits = torch.zeros(2, 4, 6, 6, requires_grad=True)
@@ -75,7 +75,7 @@ def test_a_dry_sample_beside_a_wet_one_still_learns_that_it_is_dry() -> None:
     assert float(gradient[1].mean()) > 0.1 * -float(gradient[0].mean())
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", CURED)
 def test_a_perfect_forecast_costs_nothing_and_its_opposite_much(name: str) -> None:
     _, wet, valid = example()
     right = (2 * wet - 1) * 30
@@ -105,6 +105,43 @@ def test_a_dry_batch_does_not_drown_what_a_wet_one_teaches(chance: float) -> Non
         pushes.append(float(torch.autograd.grad(soft_iou(logits, wet, torch.ones_like(wet)), logits)[0].sum()))
     dry, rainy = pushes
     assert dry > 0 > rainy and dry < 2 * -rainy
+
+
+@pytest.mark.parametrize("name", ["bce_paper", "dice_focal_paper", "iou_paper"])
+@pytest.mark.parametrize("blind", [False, True], ids=["dry", "blind"])
+def test_the_papers_losses_are_finite_too_and_dry_samples_teach_nothing_about_iou(name: str, blind: bool) -> None:
+    logits = torch.zeros(2, 4, 6, 6, requires_grad=True)
+    valid = torch.zeros(2, 4, 6, 6) if blind else torch.ones(2, 4, 6, 6)
+    loss = LOSSES[name](logits, torch.zeros(2, 4, 6, 6), valid, 2.5)
+    (gradient,) = torch.autograd.grad(loss, logits)
+    assert math.isfinite(loss.item()) and bool(torch.isfinite(gradient).all())
+    assert bool((gradient == 0).all()) is (blind or name == "iou_paper")
+
+
+def test_the_papers_cross_entropy_counts_what_no_radar_saw_as_ln_2() -> None:
+    logits, wet, valid = example()
+    whole = functional.binary_cross_entropy_with_logits(
+        logits * valid, wet * valid, pos_weight=torch.tensor(2.577389).double()
+    )
+    assert float(LOSSES["bce_paper"](logits, wet, valid, 2.577389)) == pytest.approx(float(whole))
+    unseen = float(1 - valid.mean())
+    rest = float(LOSSES["bce"](logits, wet, valid, 2.577389)) * (1 - unseen)
+    assert float(whole) == pytest.approx(rest + unseen * math.log(2))
+
+
+def test_the_papers_iou_loss_is_a_mean_over_samples_and_ours_is_pooled() -> None:
+    logits, wet, valid = example()
+    chance, fell = torch.sigmoid(logits) * valid, wet * valid
+    each = [float((p * y).sum() / (p + y - p * y).sum()) for p, y in zip(chance, fell)]
+    assert float(LOSSES["iou_paper"](logits, wet, valid, 1.0)) == pytest.approx(1 - sum(each) / 3)
+
+
+def test_the_papers_dice_and_focal_loss_is_monais() -> None:
+    monai = pytest.importorskip("monai.losses")
+    logits, wet, valid = (part.float() for part in example())
+    volume, fell = (logits * valid)[:, None], (wet * valid)[:, None]  # one channel, as theirs
+    theirs = monai.DiceLoss(sigmoid=True)(volume, fell) + 2.577389 * monai.FocalLoss()(volume, fell)
+    assert float(LOSSES["dice_focal_paper"](logits, wet, valid, 2.577389)) == pytest.approx(float(theirs), rel=1e-5)
 
 
 def test_turns_keep_both_grids_registered() -> None:

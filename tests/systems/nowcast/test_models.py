@@ -15,7 +15,7 @@ from fewer.core.seed import Stream
 from fewer.pruning.paths.lint import on_paths
 from fewer.systems.nowcast.task.bands import BANDS
 from fewer.systems.nowcast.task.models.networks import Forecaster, network
-from fewer.systems.nowcast.task.settings import Settings
+from fewer.systems.nowcast.task.settings import ADAPTATIONS, Settings
 from fewer.systems.nowcast.task.windows import FACTOR, LEADS, SEEN, center
 
 torch.set_num_threads(1)
@@ -74,13 +74,21 @@ def test_a_model_forecasts_every_lead_time_at_any_multiple_of_six(name: str, siz
     assert bool(torch.isfinite(answer).all())
 
 
-@pytest.mark.parametrize("adaptation", ["interleave", "channels", "upsample"])
+@pytest.mark.parametrize("adaptation", ADAPTATIONS)
 def test_each_adaptation_of_swin_makes_32_lead_times_of_4_images(adaptation: str) -> None:
     net = made(24, model="swin", width=12, adaptation=adaptation).eval()
     with torch.no_grad():
         answer = net(*images(1, 24))
     assert answer.shape == (1, LEADS, 24, 24)
     assert len(answer[0].unique(dim=0)) == LEADS  # no two lead times alike
+
+
+def test_the_papers_upsampling_has_as_many_channels_out_of_the_last_two_stages_as_into_them() -> None:
+    body = made(24, model="swin", width=12, adaptation="upsample_paper").body
+    with torch.no_grad():
+        hidden = body.encoder(torch.randn(1, len(BANDS), SEEN, 64, 64))
+    assert [part.shape[1] for part in hidden] == [12, 24, 48, 48, 48]
+    assert [part.shape[-1] for part in hidden] == [32, 16, 8, 4, 2]
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -25,11 +25,14 @@ from fewer.core.task import Data
 from fewer.packs.pack import load as load_pack
 from fewer.run.job import Job
 from fewer.run.load import load
+from fewer.run.options import job_of
 from fewer.run.packing import pack_run
+from fewer.systems.nowcast.presets import PRESETS
 from fewer.systems.nowcast.task.files.layout import Place
 from fewer.systems.nowcast.task.generated.archive import write_archive
+from fewer.systems.nowcast.task.losses import LOSSES
 from fewer.systems.nowcast.task.sources import Joined
-from fewer.systems.nowcast.task.task import ADABELIEF, ADAMW, Nowcast, Settings
+from fewer.systems.nowcast.task.task import Nowcast, Settings
 from fewer.systems.nowcast.task.windows import FACTOR, LEADS, SEEN, Windows, center
 
 torch.set_num_threads(1)
@@ -99,7 +102,7 @@ def test_a_trained_model_forecasts_still_weather() -> None:
     assert {f"iou_hour_{hour}" for hour in range(1, 9)} <= set(after)
 
 
-@pytest.mark.parametrize("loss", ["iou", "dice_focal"])
+@pytest.mark.parametrize("loss", LOSSES)
 def test_other_losses_descend_too(loss: str) -> None:
     task = still(loss=loss)
     engine = Plain(task, training(20), 0)
@@ -109,10 +112,13 @@ def test_other_losses_descend_too(loss: str) -> None:
     assert float(engine.mean_losses()) < float(first)
 
 
-@pytest.mark.parametrize(("model", "settings"), [("baseline", ADAMW), ("improved", ADABELIEF), ("vivit", ADAMW)])
-def test_every_model_trains_the_same_alone_and_in_a_cohort(model: str, settings: Optimizer) -> None:
+@pytest.mark.parametrize(
+    ("model", "preset"), [("baseline", "baseline"), ("improved", "swin-adabelief"), ("vivit", "vivit")]
+)
+def test_every_model_trains_the_same_alone_and_in_a_cohort(model: str, preset: str) -> None:
     """Dropout, RReLU, turns and all: randomness is a function of the seed and the step."""
     task = still(model=model, augment=True)
+    settings = job_of("nowcast", {"optimizer": PRESETS[f"paper-{preset}"]["optimizer"]}).training.optimizer
     chosen = training(2, precision="float64", optimizer=replace(settings, epsilon=1e-8))
     cohort, alone = Cohort(task, chosen, [4, 9]), Plain(task, chosen, 9)
     cohort.advance(2)

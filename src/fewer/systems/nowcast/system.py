@@ -1,11 +1,16 @@
 """What there is of the nowcast system."""
 
 from fewer.core.system import Description, Metric, Study, System
+from fewer.systems.nowcast.presets import PRESETS
 
 __all__ = ["SYSTEM"]
 
 _AT = "fewer.systems.nowcast"
-_PIECES = f"{_AT}.studies.catalogue:catalogue"
+_MADE = {
+    "settings": f"{_AT}.studies.described:settings",
+    "plan": f"{_AT}.studies.described:plan",
+    "pieces": f"{_AT}.studies.catalogue:catalogue",
+}
 
 SYSTEM = System(
     line="eight hours of rain from one hour of satellite images",
@@ -41,27 +46,51 @@ SYSTEM = System(
     },
     demo=f"{_AT}.demo:jobs",
     case=f"{_AT}.case:CASE",
+    presets=PRESETS,
     studies={
-        "nowcast/weather": Study(f"{_AT}.studies.weather:weather", "generated weather beside OPERA and the real bands"),
         "nowcast/table1": Study(
             f"{_AT}.studies.tables:table1",
-            "every model and ensemble, test windows, IoU per region",
-            pieces=_PIECES,
+            "every row of the paper's Table 1 and ours, test windows",
             remarks=f"{_AT}.studies.remarks:models",
+            **_MADE,
         ),
         "nowcast/table2": Study(
             f"{_AT}.studies.tables:table2",
-            "baseline, improved, Swin-UNETR and votes, held out",
-            pieces=_PIECES,
+            "every row of the paper's Table 2 and ours, held-out windows",
             remarks=f"{_AT}.studies.remarks:models",
+            **_MADE,
         ),
         "nowcast/fig1": Study(
             f"{_AT}.studies.figure:fig1",
             "a rain front hour by hour, and every model by lead time",
-            pieces=_PIECES,
             remarks=f"{_AT}.studies.remarks:window",
+            **_MADE,
+        ),
+        "nowcast/longer": Study(
+            f"{_AT}.studies.tables:both",
+            "seventeen models with seven times the training of Table 1",
+            remarks=f"{_AT}.studies.remarks:models",
+            **_MADE,
+        ),
+        "nowcast/scarce": Study(
+            f"{_AT}.studies.tables:both",
+            "votes of geometry-aware models where windows are scarce",
+            remarks=f"{_AT}.studies.remarks:models",
+            **_MADE,
+        ),
+        "nowcast/drift": Study(
+            f"{_AT}.studies.tables:both",
+            "geometry-aware models against extrapolation, every window seen once",
+            remarks=f"{_AT}.studies.remarks:models",
+            **_MADE,
+        ),
+        "nowcast/weather": Study(
+            f"{_AT}.studies.weather:weather",
+            "generated weather beside OPERA and the real bands",
+            settings=f"{_AT}.studies.weather:settings",
         ),
     },
+    claims=f"{_AT}.studies.claims:CLAIMS",
     benches={
         "nowcast": (f"{_AT}.bench.swin", "Swin-UNETR training against MONAI"),
         "nowcast_loader": (f"{_AT}.bench.loader", "windows a second from the packed cache"),

@@ -14,9 +14,10 @@ from fewer.core.errors import UserError
 from fewer.core.settings import from_text
 from fewer.studies.order import Order
 from fewer.studies.pieces import Piece, Pieces, choice
-from fewer.systems.nowcast.studies.members import MEMBERS, Scale
+from fewer.systems.nowcast.studies.members import MEMBERS, Member
 from fewer.systems.nowcast.studies.pieces import BASELINES, run_piece, samples_a_second
-from fewer.systems.nowcast.studies.tables import FULL, where
+from fewer.systems.nowcast.studies.scales import Scale, members_of
+from fewer.systems.nowcast.studies.where import where
 
 __all__ = ["Choices", "catalogue"]
 
@@ -58,7 +59,7 @@ class Choices:
 
 
 def catalogue(order: Order) -> Pieces:
-    """`all` is what an hour of one GPU trains; further members take part if they are named."""
+    """`all` is what the study trains by itself; further members take part if they are named."""
     chosen = from_text(Choices, order.words)
     place = where(order)
     place = dataclasses.replace(place, scale=chosen.scale(place.scale), device=chosen.device or place.device)
@@ -72,7 +73,14 @@ def catalogue(order: Order) -> Pieces:
 
     def piece(name: str) -> Piece:
         line = MEMBERS[name].title if name in MEMBERS else "no training"
-        return Piece(line, lambda: make(name), whole=name in FULL or name not in MEMBERS)
+        return Piece(line, lambda: make(name), whole=name in usual or name not in MEMBERS)
 
-    slowest = sorted(MEMBERS, key=lambda name: _SLOWEST.index(MEMBERS[name].settings["model"]))
-    return Pieces({name: piece(name) for name in ("truth", *slowest, *BASELINES)}, Choices, shared=place)
+    usual = members_of(order)
+    slowest = sorted(MEMBERS, key=lambda name: _cost(MEMBERS[name]))
+    names = dict.fromkeys(["truth", "satellite-extrapolation", *slowest, *BASELINES])
+    return Pieces({name: piece(name) for name in names}, Choices, shared=place)
+
+
+def _cost(one: Member) -> tuple[int, bool]:
+    """The slowest first: Swin-UNETR in 32 bit takes twice as long as any other."""
+    return _SLOWEST.index(one.settings["model"]), not (one.precision or one.longer > 1)

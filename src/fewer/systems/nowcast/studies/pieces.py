@@ -26,18 +26,20 @@ from numpy.typing import NDArray
 from fewer.core.data import batches
 from fewer.core.engines.evaluate import predictor
 from fewer.core.engines.loop import Loop, fit
-from fewer.core.engines.plain import Plain
 from fewer.core.errors import UserError
 from fewer.core.files import checkpoint
 from fewer.core.files.atomic import write_atomically
 from fewer.core.machine.versions import versions
 from fewer.core.task import Data, Predict
 from fewer.studies.study import hardware
-from fewer.systems.nowcast.studies.members import Member, Scale, member
-from fewer.systems.nowcast.studies.place import JUDGED, Place, Placed
+from fewer.systems.nowcast.studies.filed import Every
+from fewer.systems.nowcast.studies.members import Member, member
+from fewer.systems.nowcast.studies.place import JUDGED, Place
+from fewer.systems.nowcast.studies.scales import Scale
 from fewer.systems.nowcast.task.baselines.climatology import Climatology
 from fewer.systems.nowcast.task.baselines.persistence import SatelliteExtrapolation, SatellitePersistence
 from fewer.systems.nowcast.task.scores.scores import LEVELS, leveled, wet
+from fewer.systems.nowcast.task.task import Nowcast
 from fewer.systems.nowcast.task.windows import Windows
 
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "STEPS",
     "Truth",
     "levels",
+    "maps",
     "record",
     "run_piece",
     "same_windows",
@@ -58,6 +61,7 @@ BASELINES: dict[str, Callable[[Data[Windows]], Predict]] = {
     "satellite-persistence": SatellitePersistence,
     "satellite-extrapolation": SatelliteExtrapolation,
 }
+_MAPPED = 2800  # windows at most from which climatologies are counted where they have to be read or drawn anew
 _TIMED = 6  # steps from which a speed is told, after as many that warm up
 
 
@@ -88,9 +92,11 @@ def run_piece(name: str, place: Place) -> dict[str, Any]:
             found = _fallen(place.data(split), place.per_batch)
             arrays |= {f"{split}_raining": np.packbits(found.raining), f"{split}_valid": np.packbits(found.valid)}
             arrays |= {f"{split}_place": found.place, f"{split}_shape": np.array(found.raining.shape)}
+        arrays |= {f"{split}_wet": _wet_maps(place, split) for split in ("train", "validation")}
+        details = {"regions": place.regions}
     else:
         if name in BASELINES:
-            forecast: Predict = BASELINES[name](place.data("train"))
+            forecast: Predict = BASELINES[name](_some(place.data("train")))
         else:
             forecast, details = _trained(member(name), place)
         with torch.compiler.set_stance("force_eager"):  # compiling once more would take longer than all forecasts
@@ -105,6 +111,17 @@ def run_piece(name: str, place: Place) -> dict[str, Any]:
     shutil.rmtree(place.unfinished(name).path, ignore_errors=True)
     place.log(f"{name}: {content['seconds']} s, {len(packed) / 1e6:.1f} MB")
     return content
+
+
+def _some(data: Data[Windows]) -> Data[Windows]:
+    """Windows spread over the data; all of them where they lie in memory."""
+    return data if data.in_memory else Every(data, 0, -(-len(data) // _MAPPED))
+
+
+def _wet_maps(place: Place, split: str) -> NDArray[np.float32]:
+    """(regions, size, size): how often it rains at each pixel of each region-year."""
+    found = Climatology(_some(place.data(split)))
+    return found.at(torch.arange(len(place.regions)))[:, 0].numpy()
 
 
 def _zipped(arrays: Mapping[str, NDArray[Any]]) -> bytes:
@@ -135,11 +152,10 @@ def _alike(found: dict[str, Any], scale: Scale, path: Path) -> dict[str, Any]:
 
 
 def _trained(one: Member, place: Place) -> tuple[Predict, dict[str, Any]]:
-    scale = place.scale
-    task = Placed(scale.settings(one), place)
-    training = place.training(one)
+    scale, engine = place.scale, place.engine(one)
+    task, training = engine.task, engine.training
+    assert isinstance(task, Nowcast)
     steps = training.steps
-    engine = Plain(task, training, scale.seed + one.seed)
     folder = place.unfinished(one.name)
     with folder.locked():
         folder.claim({"scale": {**dataclasses.asdict(scale), "compile": False}, "device": place.device}, versions())
@@ -147,14 +163,14 @@ def _trained(one: Member, place: Place) -> tuple[Predict, dict[str, Any]]:
             place.log(f"{one.name}: goes on after step {engine.count} of {steps}")
         begin, before = time.monotonic(), engine.count
         fit(engine, folder, loop=Loop(log_every=max(steps // 20, 1)))
-        seconds, trained = time.monotonic() - begin, (engine.count - before) * scale.batch
+        seconds, trained = time.monotonic() - begin, (engine.count - before) * training.batch
         losses = folder.lines()
     place.log(f"{one.name}: {trained} samples, {trained / seconds:.2f} samples/s")
     modules = engine.state.modules_of(0)
     details = {
-        "samples": steps * scale.batch,
+        "samples": steps * training.batch,
         "training_seconds": round(seconds, 1),
-        "went_on_after": before * scale.batch,  # samples that an earlier call had learnt from
+        "went_on_after": before * training.batch,  # samples that an earlier call had learnt from
         "parameters": sum(parameter.numel() for parameter in modules["net"].parameters()),
         "settings": dataclasses.asdict(task.settings),
         "optimizer": dataclasses.asdict(training.optimizer),
@@ -167,17 +183,13 @@ def _trained(one: Member, place: Place) -> tuple[Predict, dict[str, Any]]:
 
 def samples_a_second(name: str, place: Place) -> float:
     """Of training, compilation and warm-up apart."""
-    one, scale = member(name), dataclasses.replace(place.scale, windows={**place.scale.windows, "train": 28})
-    small = dataclasses.replace(place, scale=scale)
-    engine = Plain(
-        Placed(scale.settings(one), small), dataclasses.replace(small.training(one), steps=10**6), scale.seed
-    )
+    engine = place.rehearsed().engine(member(name))
     engine.advance(_TIMED)
     engine.mean_losses()  # waits for the device
     begin = time.monotonic()
     engine.advance(_TIMED)
     engine.mean_losses()
-    return _TIMED * scale.batch / (time.monotonic() - begin)
+    return _TIMED * engine.training.batch / (time.monotonic() - begin)
 
 
 def _levels(forecast: Predict, data: Data[Windows], per_batch: int) -> NDArray[np.uint8]:
@@ -225,6 +237,13 @@ def truth(split: str, place: Place) -> Truth:
             for part in ("raining", "valid")
         )
         return Truth(raining, valid, held[f"{split}_place"])
+
+
+def maps(split: str, place: Place) -> NDArray[np.float32]:
+    """(regions, size, size): how often it rained in the training or the validation windows."""
+    with _opened("truth", place) as held:
+        found: NDArray[np.float32] = held[f"{split}_wet"]
+        return found
 
 
 def levels(name: str, split: str, place: Place) -> NDArray[np.uint8]:

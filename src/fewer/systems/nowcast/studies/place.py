@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,12 +11,14 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from fewer.core.engines.base import Training
+from fewer.core.engines.plain import Plain
 from fewer.core.files.run_folder import Folder
 from fewer.core.task import Data
 from fewer.studies.order import Log
-from fewer.systems.nowcast.studies.members import SCALES, Member, Scale
-from fewer.systems.nowcast.task.generated.windows import Wish, generated
+from fewer.systems.nowcast.studies.filed import judged_part, training_windows
+from fewer.systems.nowcast.studies.members import Member
+from fewer.systems.nowcast.studies.scales import Scale
+from fewer.systems.nowcast.task.generated.windows import Wish, generated, places
 from fewer.systems.nowcast.task.settings import Settings
 from fewer.systems.nowcast.task.task import Nowcast
 from fewer.systems.nowcast.task.windows import Windows
@@ -29,12 +32,13 @@ _AT_ONCE = 1 << 18  # pixels: four windows of the competition's, seventy of 60 p
 
 @dataclass(frozen=True)
 class Place:
-    """Where the pieces of a study are kept and trained."""
+    """Where the pieces of a study are kept and trained, and on which weather."""
 
     out: Path
-    scale: Scale = SCALES["quick"]
+    scale: Scale
     device: str = "cpu"
     log: Log = print
+    files: str = ""  # a folder in the competition's layout; empty: generated weather
 
     def path(self, name: str, suffix: str) -> Path:
         return self.out / "pieces" / f"nowcast-{name}.{suffix}"
@@ -48,21 +52,37 @@ class Place:
         return Wish(split, self.scale.windows[split], self.scale.size, self.scale.seed)
 
     def data(self, split: str) -> Data[Windows]:
-        return _windows(self.wish(split), self.device)
+        if not self.files:
+            return _windows(self.wish(split), self.device)
+        if split == "train":
+            return training_windows(self.files, literal=self.scale.paper)
+        return judged_part(self.files, JUDGED.index(split), len(JUDGED), literal=self.scale.paper)
+
+    @property
+    def regions(self) -> list[str]:
+        """Year and region of each number that windows have as their place."""
+        found = training_windows(self.files, literal=self.scale.paper).places if self.files else places()
+        return [f"{one.year}/{one.region}" for one in found]
 
     @property
     def per_batch(self) -> int:
         """Windows that are forecast at once."""
         return max(1, _AT_ONCE // self.scale.size**2)
 
-    def training(self, one: Member) -> Training:
-        """How a member is trained here."""
-        scale, precision = self.scale, one.precision or self.scale.precision
-        steps, optimizer = max(scale.samples // scale.batch, 1), scale.optimizer(one)
-        return Training(steps, scale.batch, optimizer, self.device, precision=precision, compile=scale.compile)
+    def rehearsed(self) -> Place:
+        """The same with few windows, for who only wants to see the first updates."""
+        few = {split: min(8, count) for split, count in self.scale.windows.items()}
+        return dataclasses.replace(self, scale=dataclasses.replace(self.scale, windows=few))
+
+    def engine(self, one: Member) -> Plain:
+        """A member's training, ready for its first update."""
+        task = Placed(self.scale.settings(one), self)
+        return Plain(task, self.scale.training(one, self.device), self.scale.seed + one.seed)
 
     def room(self) -> Rooms:
-        """For the windows of all splits, which processes draw and use together."""
+        """For the windows of all splits, which processes draw and use together; none for files, or for too many."""
+        if self.files or self.scale.paper:
+            return {}
         found = {split: self.wish(split).room(self.device) for split in ("train", *JUDGED)}
         for tensor in (tensor for room in found.values() for tensor in room.values()):
             tensor.share_memory_()  # on a GPU it is already
@@ -84,10 +104,8 @@ class Place:
 class _Moved:
     """Tensors on a GPU that may be asked for by numbers on the CPU."""
 
-    in_memory = True
-
     def __init__(self, data: Data[Windows], device: str) -> None:
-        self.data, self.device = data, torch.device(device)
+        self.data, self.device, self.in_memory = data, torch.device(device), data.in_memory
 
     def __len__(self) -> int:
         return len(self.data)

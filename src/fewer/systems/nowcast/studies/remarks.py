@@ -32,6 +32,7 @@ def models(record: Record) -> list[str]:
     for name, plain in _DROPOUT.items():
         if name in reached and plain in reached:
             lines.append(f"Without dropout {name} changes by {reached[plain] - reached[name]:+.3f} of IoU.")
+    lines += _apart(details.get("contrasts", {}))
     if silent := [name for name, value in reached.items() if value == 0]:
         lines.append(f"At its threshold no rain is hit by {listed(silent)}.")
     return lines
@@ -55,6 +56,18 @@ def _votes(details: Mapping[str, Any]) -> list[str]:
                 f"By {figure} {len(above)} of {len(gains)} votes are above their best member beyond the interval{named}"
                 f"; below it: {below}."
             )
+    return lines
+
+
+def _apart(contrasts: Mapping[str, Any]) -> list[str]:
+    """Which models differ beyond the interval, as the paper decides and at thresholds of validation."""
+    lines = []
+    for key, words in (("at_half", "From 0.5 on"), ("at_threshold", "At the thresholds of validation")):
+        gaps = {name.partition(" above "): found[key] for name, found in contrasts.items()}
+        if gaps:
+            above = [f"{one} is above {two}" for (one, _, two), gap in gaps.items() if gap[1] > 0]
+            below = [f"{one} is below {two}" for (one, _, two), gap in gaps.items() if gap[2] < 0]
+            lines.append(f"{words}, beyond the interval, of {len(gaps)} pairs: {listed([*above, *below])}.")
     return lines
 
 

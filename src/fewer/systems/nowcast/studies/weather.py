@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from fewer.core.errors import UserError
 from fewer.studies.order import Order
 from fewer.studies.study import Result
 from fewer.systems.nowcast.task.bands import BANDS
@@ -25,7 +26,7 @@ from fewer.systems.nowcast.task.weather.regimes import REGIONS, Scene, draw_scen
 from fewer.systems.nowcast.task.weather.weather import WET, Weather
 from fewer.systems.nowcast.task.windows import LEADS, SEEN
 
-__all__ = ["EXTRAPOLATION", "PERSISTENCE", "STEPS", "Tally", "measure", "measure_bands", "weather"]
+__all__ = ["EXTRAPOLATION", "PERSISTENCE", "STEPS", "Tally", "measure", "measure_bands", "settings", "weather"]
 
 STEPS = (1, 2, 4, 6, 8, 12, 16, 20)  # lead times, in quarters of an hour
 PERSISTENCE = (0.503, 0.390, 0.288, 0.233, 0.200, 0.161, 0.137, 0.121)  # OPERA's IoU at 0.2 mm/h
@@ -111,16 +112,23 @@ def _overlap(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> tuple[int, int
     return int((one & other).sum()), int((one | other).sum())
 
 
+def settings(order: Order) -> dict[str, Any]:
+    """How many windows and images of which size; the paper's scale has as many windows as its submissions."""
+    count, images = {"quick": (80, 400), "full": (240, 960), "paper": (840, 3360)}[order.scale]
+    return {"windows": count, "images": images, "size": 252, "seeds": [TUNED, UNSEEN]}
+
+
 def weather(order: Order) -> Result:
     """Both seeds side by side: one that constants were tuned on, one that nobody looked at."""
-    scale, log = order.scale, order.log
+    if order.data:
+        raise UserError(f"--data {order.data} for nowcast/weather", "no files", "it is about generated weather alone")
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    count, images = (80, 400) if scale == "quick" else (240, 960)
+    count, images = (settings(order)[key] for key in ("windows", "images"))
     tallies, bands = [], []
     for seed in (TUNED, UNSEEN):
         tallies.append(measure(count, 252, seed, device))
         bands.append(measure_bands(images, 252, seed, device))
-        log(f"seed {seed}: persistence {' '.join(f'{value:.3f}' for value in tallies[-1].scores('persistence'))}")
+        order.log(f"seed {seed}: persistence {' '.join(f'{value:.3f}' for value in tallies[-1].scores('persistence'))}")
     rows = [*_score_rows(tallies), *_rate_rows(tallies), *_band_rows(bands)]
     missed = sum(row[-1] == "no" for row in rows)
     return Result(
@@ -133,6 +141,7 @@ def weather(order: Order) -> Result:
             f"{missed} of {len(rows)} figures outside what is allowed.",
         ],
         details={"windows": count, "images": images, "size": 252, "device": device, "missed": missed},
+        commands=[order.command()],
     )
 
 

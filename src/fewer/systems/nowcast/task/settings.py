@@ -1,19 +1,18 @@
-"""Every choice of the nowcast task, with its unit, and the paper's models as named constructors."""
+"""Every choice of the nowcast task, with its unit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from fewer.core.errors import UserError
 from fewer.core.settings import check_choices, check_ranges, setting
 from fewer.systems.nowcast.task.losses import LOSSES
 
-__all__ = ["GENERATED_SIZE", "MODELS", "Settings"]
+__all__ = ["ADAPTATIONS", "GENERATED_SIZE", "MODELS", "Settings"]
 
 # the width of each model: ours, and what the paper's and the starter kit's had in the competition
 MODELS: dict[str, int] = {"drift": 16, "focus": 32, "baseline": 32, "improved": 32, "swin": 24, "vivit": 20}
-ADAPTATIONS = ("interleave", "channels", "upsample")
+ADAPTATIONS = ("interleave", "channels", "upsample", "upsample_paper")
 GENERATED_SIZE = 84
 
 
@@ -73,11 +72,6 @@ class Settings:
     def side(self) -> int:
         """The size of generated weather."""
         return self.size or GENERATED_SIZE
-
-    @classmethod
-    def paper(cls, model: str = "swin", **changes: Any) -> Settings:
-        """A model of the paper at the competition's size."""
-        return cls(**{"model": model, "size": 252, **changes})
 
 
 _RANGES = (

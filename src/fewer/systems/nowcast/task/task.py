@@ -23,15 +23,11 @@ from fewer.systems.nowcast.task.settings import Settings
 from fewer.systems.nowcast.task.sources import Joined, open_split
 from fewer.systems.nowcast.task.windows import Windows
 
-__all__ = ["ADABELIEF", "ADAMW", "Nowcast", "Seen", "Settings"]
+__all__ = ["Nowcast", "Seen", "Settings"]
 
 _PER_HOUR = 4  # lead times
 _ROUNDING = 0.01  # deviations; packed images are in half precision
 _COUNTED = 256  # windows from which the wet share is counted, spread over the training data
-
-# what the competition's entry descended with; its AdaBelief had the library's defaults, whatever the configuration said
-ADAMW = Optimizer("adamw", lr=1e-4, weight_decay=2e-2, clip_value=2.0)
-ADABELIEF = Optimizer("adabelief", lr=1e-3, epsilon=1e-16, clip_value=2.0, rectify=True)
 
 
 class Seen(NamedTuple):
@@ -168,7 +164,7 @@ class Nowcast(Task[Windows]):
         A model that learned with weight w says w p / (w p + 1 - p), which is undone; rain has the mean rate of the
         training data's.
         """
-        weight = self.positive_weight if self.settings.loss == "bce" else 1.0
+        weight = self.positive_weight if self.settings.loss in ("bce", "bce_paper") else 1.0
         return probability / (probability + weight * (1 - probability)) * self._climate()[1]
 
     def _climate(self) -> tuple[float, float]:

@@ -56,8 +56,8 @@ class Climatology:
         return self.at(batch.place).expand(-1, LEADS, -1, -1)
 
 
-def calibrated(predict: Predict, train: Climatology, validation: Climatology) -> Predict:
-    """The paper's difference mask: p / (1 + f_train - f_validation), with f the share of wet pixels in each split.
+def calibrated(predict: Predict, train: Tensor, validation: Tensor) -> Predict:
+    """The paper's difference mask: p / (1 + f_train - f_validation), f the share of wet pixels, (places, size, size).
 
     Where it rained more in the training split than in the validation split, the model becomes less certain. It was
     worth -0.0002 IoU to the paper's authors; it looks at the validation split, so scores there are no longer unseen.
@@ -65,7 +65,7 @@ def calibrated(predict: Predict, train: Climatology, validation: Climatology) ->
 
     def prediction(batch: Any) -> Tensor:
         answer = predict(batch)
-        apart = train.at(batch.place) - validation.at(batch.place)
+        apart = (train - validation)[batch.place.to(train.device)][:, None]
         return (answer / (1 + apart).to(answer)).clamp(0, 1)
 
     return prediction

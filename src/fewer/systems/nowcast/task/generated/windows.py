@@ -21,11 +21,12 @@ from fewer.systems.nowcast.task.weather.regimes import Scene, checked_regions, d
 from fewer.systems.nowcast.task.weather.weather import WET, Weather, checked_size
 from fewer.systems.nowcast.task.windows import LEADS, SEEN, Windows
 
-__all__ = ["YEARS", "PackedWindows", "Wish", "coded", "decoded", "generated", "places"]
+__all__ = ["YEARS", "DrawnWindows", "PackedWindows", "Wish", "coded", "decoded", "generated", "places"]
 
 YEARS = (2019, 2020)
 _STEP, _CODE_OF_WET, _BLIND = 0.035, 55, 255  # codes of rates: 0 dry, 1 to 254 a logarithmic scale, 255 no radar
 _UNPACKED_BYTES = 1 << 30  # up to here windows are kept ready to use
+_PACKED_BYTES = 1 << 36  # up to here they are drawn once and kept packed
 
 
 def places(regions: Sequence[str] = CORE) -> tuple[Place, ...]:
@@ -39,7 +40,7 @@ def generated(
     """`count` windows spread evenly over the regions and both years; splits and seeds share no weather.
 
     Window i is the same whatever the count, on a CPU to the bit, and kept in the cache if all are of a moderate size.
-    CUDA is much faster and draws other weather.
+    CUDA is much faster and draws other weather. As many as the competition has are drawn whenever they are asked for.
     """
     if split not in SPLITS:
         raise UserError(f"split {split!r}", f"one of {', '.join(SPLITS)}")
@@ -47,6 +48,8 @@ def generated(
         raise UserError(f"{count} windows", "at least one")
     checked_size(size)
     wish = Wish(split, count, size, seed, checked_regions(regions))
+    if wish.bytes() > _PACKED_BYTES:
+        return DrawnWindows(wish, device)
     if torch.device(device).type == "cpu":
         return wish.data(cached_weather(wish.words(), wish.bytes(), functools.partial(_drawn, wish, device)))
     return wish.data(_drawn(wish, device))
@@ -79,17 +82,18 @@ class Wish:
             "codes": torch.empty(self.count, LEADS, *shape, dtype=torch.uint8, device=device),
         }
 
+    def scene(self, number: int) -> Scene:
+        """What the weather of a window is drawn from."""
+        everywhere = places(self.regions)
+        return draw_scene(everywhere[number % len(everywhere)], seed=self.seed, name=f"{self.split}/{number}")
+
     def draw_(self, packed: Mapping[str, Tensor], part: int = 0, parts: int = 1) -> None:
         """Draw a part of them, on the device where their room is."""
         device = packed["codes"].device
-        everywhere = places(self.regions)
         chunk = 32 if device.type == "cuda" else 4 if self.size < 200 else 1
         for first in range(part * chunk, self.count, parts * chunk):
             # always whole chunks: even the last bits of a window do not depend on how many are wanted
-            scenes = [
-                draw_scene(everywhere[number % len(everywhere)], seed=self.seed, name=f"{self.split}/{number}")
-                for number in range(first, first + chunk)
-            ]
+            scenes = [self.scene(number) for number in range(first, first + chunk)]
             satellite, codes = _packed(scenes, self.size, device)
             kept = min(chunk, self.count - first)
             packed["satellite"][first : first + kept] = satellite[:kept]
@@ -129,6 +133,25 @@ class PackedWindows:
         missing = satellite.isnan().any(dim=2)
         rate, valid = decoded(self.codes.index_select(0, index))
         return Windows(satellite.nan_to_num(0.0), missing.float(), rate, valid, self.place.index_select(0, index))
+
+
+class DrawnWindows:
+    """Windows of which none is kept: each is drawn, by itself, whenever it is asked for."""
+
+    in_memory = False
+
+    def __init__(self, wish: Wish, device: str) -> None:
+        self.wish, self.device = wish, torch.device(device)
+
+    def __len__(self) -> int:
+        return self.wish.count
+
+    def take(self, index: Tensor) -> Windows:
+        """Those at a 1-D index."""
+        parts = [_packed([self.wish.scene(number)], self.wish.size, self.device) for number in index.tolist()]
+        satellite, codes = (torch.cat(column) for column in zip(*parts))
+        place = index.to(self.device) % len(places(self.wish.regions))
+        return PackedWindows(satellite, codes, place).take(torch.arange(len(index)))
 
 
 def coded(rate: Tensor, valid: Tensor) -> Tensor:

@@ -1,8 +1,9 @@
-"""Swin-UNETR from MONAI on rain: time is the depth of a volume, 4 images in, 32 lead times out, in one of three ways.
+"""Swin-UNETR from MONAI on rain: time is the depth of a volume, 4 images in, 32 lead times out, in one of four ways.
 
-interleave   every image eight times, so that the volume has 32 slices from the start: the paper's best
-channels     two convolutions over time as channels, 4 to 32 to 32, instead of repeating
-upsample     the volume keeps its 4 slices; the decoder doubles time three times more at the end
+interleave       every image eight times, so that the volume has 32 slices from the start: the paper's best
+channels         two convolutions over time as channels, 4 to 32 to 32, instead of repeating
+upsample         the volume keeps its 4 slices; the decoder doubles time three times more at the end
+upsample_paper   the same, the encoder's last two stages with as many channels out as in, as the paper says
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ _SMALLEST = 64  # at 32 the bottom would be one voxel, which has no variance
 def swin(channels: int, size: int, width: int, adaptation: str) -> nn.Module:
     """The model for one way of making 32 lead times of 4 images."""
     side = max(_SMALLEST, -(-size // _MULTIPLE) * _MULTIPLE)
-    if adaptation == "upsample":
-        return Upsampling(channels, size, side, width)
+    if adaptation.startswith("upsample"):
+        return Upsampling(channels, size, side, width, equal=adaptation == "upsample_paper")
     return Swin(channels, size, side, width, convolve=adaptation == "channels")
 
 
@@ -86,9 +87,12 @@ def _over_time() -> nn.Sequential:
 
 
 class Upsampling(nn.Module):
-    """The same encoder on 4 slices; time reaches one slice early, and is doubled five times at the end."""
+    """The same encoder on 4 slices; time reaches one slice early, and is doubled five times at the end.
 
-    def __init__(self, channels: int, size: int, side: int, width: int = 24) -> None:
+    `equal`: the last two stages of the encoder do not double their channels.
+    """
+
+    def __init__(self, channels: int, size: int, side: int, width: int = 24, *, equal: bool = False) -> None:
         super().__init__()
         nets, blocks = _monai("monai.networks.nets.swin_unetr"), _monai("monai.networks.blocks")
         self.size, self.side = size, side
@@ -96,9 +100,11 @@ class Upsampling(nn.Module):
             in_chans=channels, embed_dim=width, window_size=(7, 7, 7), patch_size=(2, 2, 2), depths=(2, 2, 2, 2),
             num_heads=(3, 6, 12, 24), spatial_dims=3,
         )  # fmt: skip
+        if equal:
+            _keep_channels_(self.encoder, nets, 4 * width)
         quicken_(self.encoder, nets)
         common: dict[str, Any] = {"spatial_dims": 3, "kernel_size": 3, "norm_name": "instance", "res_block": True}
-        sizes = [width << level for level in range(5)]
+        sizes = [width << (min(level, 2) if equal else level) for level in range(5)]
 
         def basic(before: int, after: int) -> nn.Module:
             block: nn.Module = blocks.UnetrBasicBlock(in_channels=before, out_channels=after, stride=1, **common)
@@ -128,6 +134,17 @@ class Upsampling(nn.Module):
         for double in self.times:
             x = double(x)
         return functional.interpolate(self.out(x)[:, 0], size=[self.size, self.size], mode="nearest")
+
+
+def _keep_channels_(encoder: Any, nets: Any, channels: int) -> None:
+    """The last two stages anew, with that many channels in and out; they still halve what they see."""
+    for stage, heads in ((encoder.layers3, 12), (encoder.layers4, 24)):
+        layer = nets.BasicLayer(
+            dim=channels, depth=2, num_heads=heads, window_size=(7, 7, 7), drop_path=[0.0, 0.0], qkv_bias=True,
+            downsample=nets.PatchMerging,
+        )  # fmt: skip
+        layer.downsample.reduction = nn.Linear(8 * channels, channels, bias=False)
+        stage[0] = layer
 
 
 def _doubled_time(width: int) -> nn.Sequential:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import torch
+
 from fewer.core.task import Predict
-from fewer.systems.nowcast.studies.assembly import Recorded, decided, recalled, scored, threshold
-from fewer.systems.nowcast.studies.pieces import record
+from fewer.systems.nowcast.studies.pieces import maps, record
 from fewer.systems.nowcast.studies.place import Place
-from fewer.systems.nowcast.studies.skill import Skill, skill
+from fewer.systems.nowcast.studies.scored.assembly import Recorded, decided, recalled, scored, threshold
+from fewer.systems.nowcast.studies.scored.skill import Skill, skill
+from fewer.systems.nowcast.task.baselines.climatology import calibrated
 from fewer.systems.nowcast.task.scores.scores import Scores
 from fewer.systems.nowcast.task.scores.thresholds import BestCheckpoint
 
@@ -39,6 +42,11 @@ class Judged:
     def decision(self, name: str) -> Predict:
         """1 where it says rain."""
         return decided(self.forecast(name), self.choice(name))
+
+    def calibrated(self, name: str) -> Predict:
+        """The paper's mask: less certain where it rained more in the training windows than in those of validation."""
+        train, validation = (torch.from_numpy(maps(split, self.place)) for split in ("train", "validation"))
+        return calibrated(self.forecast(name), train, validation)
 
     def at_half(self, name: str) -> Scores:
         """Rain from probability 0.5 on."""

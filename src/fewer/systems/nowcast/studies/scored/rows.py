@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from fewer.systems.nowcast.studies.assembly import by_year
-from fewer.systems.nowcast.studies.skill import Skill
+from fewer.systems.nowcast.studies.members import Paper
+from fewer.systems.nowcast.studies.scored.assembly import by_year
+from fewer.systems.nowcast.studies.scored.skill import Skill
 from fewer.systems.nowcast.task.scores.intervals import Interval, interval
 from fewer.systems.nowcast.task.scores.scores import Scores
 
-__all__ = ["COLUMNS", "Paper", "row", "signed"]
+__all__ = ["COLUMNS", "row", "signed"]
 
-Paper = tuple[float, float, float]  # total, 2019, 2020
 COLUMNS = [
     "model", "paper: total, 2019, 2020 (real weather)", "ours: total [95 %]", "2019", "2020", "average precision",
     "cross-entropy", "knows where", "parameters",

@@ -9,22 +9,18 @@ from typing import Any
 from fewer.core.task import Predict
 from fewer.ensemble.combine import combine
 from fewer.ensemble.groups import choices
-from fewer.systems.nowcast.studies.assembly import by_year, threshold
-from fewer.systems.nowcast.studies.judged import Judged
-from fewer.systems.nowcast.studies.members import MEMBERS, UPWIND, VOTERS
-from fewer.systems.nowcast.studies.rows import Paper, row, signed
-from fewer.systems.nowcast.studies.skill import precision_above
+from fewer.systems.nowcast.studies.members import MEMBERS, UPWIND, VOTERS, Paper
+from fewer.systems.nowcast.studies.scored.assembly import by_year, threshold
+from fewer.systems.nowcast.studies.scored.judged import Judged
+from fewer.systems.nowcast.studies.scored.rows import row, signed
+from fewer.systems.nowcast.studies.scored.skill import precision_above
 from fewer.systems.nowcast.task.scores.intervals import difference
 
-__all__ = ["PAPER", "Together", "votes"]
+__all__ = ["Together", "votes"]
 
-# of what the paper voted or chose, by split
-PAPER: dict[tuple[str, str], Paper] = {
-    ("majority", "heldout"): (0.300, 0.296, 0.303),
-    ("seen", "heldout"): (0.302, 0.301, 0.303),
-    ("seen", "test"): (0.291, 0.303, 0.278),
-}
-_PAPERS = "the paper's voters"
+_VOTED: dict[str, Paper] = {"heldout": (0.300, 0.296, 0.303)}  # the paper's, by split
+_BEST: dict[str, Paper] = {"test": (0.291, 0.303, 0.278), "heldout": (0.302, 0.301, 0.303)}
+_PAPERS, _ROWS = "the paper's voters", "the paper's models"
 _SOFT = ("mean", "weighted")  # of probabilities; the others combine decisions
 
 
@@ -38,20 +34,34 @@ class Together:
 
 
 def votes(judged: Judged, names: Sequence[str]) -> Together:
-    """Of the paper's voters, of our upwind models and of all that did not train on validation windows."""
+    """Of the paper's voters, of all its models, of our upwind models and of all that saw no validation window."""
     honest = [name for name in names if not MEMBERS[name].settings.get("train_on_all")]
     groups = {
         _PAPERS: [name for name in VOTERS if name in names],
+        _ROWS: [name for name in names if MEMBERS[name].paper],
         "the upwind models": [name for name in UPWIND if name in names],
         "all models": honest,
     }
     found = Together()
     for title, group in groups.items():
         if len(group) > 1:
-            for how in ("majority", "best", *_SOFT):
+            if title == _PAPERS:
+                _literal(found, judged, group)
+            for how in ("majority", "best", *_SOFT) if title != _ROWS else ("majority",):
                 _combined(found, judged, group, how, title)
             _chosen(found, judged, group, title)
     return found
+
+
+def _literal(found: Together, judged: Judged, group: Sequence[str]) -> None:
+    """As the paper voted: each member says rain from 0.5 on."""
+    scores = judged.scored(combine(judged.task, [judged.forecast(name) for name in group], "majority"))
+    best = max(group, key=lambda name: judged.at_half(name).metrics()["iou"])
+    gain = difference(scores, judged.at_half(best))
+    title = f"majority of {_PAPERS}, each from 0.5 on"
+    found.rows.append(row(f"{title} ({len(group)})", _VOTED.get(judged.split), scores))
+    found.notes.append(f"{title}: IoU {signed(gain)} above {best}, the best of them from 0.5 on.")
+    found.details[title] = {**by_year(scores), "above_best_single_at_half": list(gain), "best_single": best}
 
 
 def _combined(found: Together, judged: Judged, group: Sequence[str], how: str, title: str) -> None:
@@ -68,8 +78,7 @@ def _combined(found: Together, judged: Judged, group: Sequence[str], how: str, t
         above = precision_above(skilled, judged.skill(finest))
         details |= {**skilled.metrics(), "precision_above_best_single": list(above)}
         line += f"; average precision {signed(above)} above {finest}"
-    paper = PAPER.get((how, judged.split)) if title == _PAPERS else None
-    found.rows.append(row(f"{how} of {title} ({len(group)})", paper, scores, skilled=skilled))
+    found.rows.append(row(f"{how} of {title} ({len(group)})", None, scores, skilled=skilled))
     found.notes.append(f"{line}.")
     found.details[f"{how} of {title}"] = details
 
@@ -85,7 +94,8 @@ def _chosen(found: Together, judged: Judged, group: Sequence[str], title: str) -
     decisions = [judged.decision(name) for name in group]
     scores = judged.scored(combine(judged.task, decisions, "best", split=judged.split))
     seen = f"best of {title} in each region, chosen on these very windows"
-    found.rows.append(row(seen, PAPER.get(("seen", judged.split)) if title == _PAPERS else None, scores))
-    found.details[seen] = {**by_year(scores), "chosen_on_the_split_it_is_counted_on": 1.0}
+    found.rows.append(row(seen, _BEST.get(judged.split) if title == _ROWS else None, scores))
+    gain = difference(scores, max((judged.at_choice(name) for name in group), key=lambda one: one.metrics()["iou"]))
+    found.details[seen] = {**by_year(scores), "above_the_best": list(gain), "chosen_on_the_split_it_is_counted_on": 1.0}
     regions = choices(judged.task, decisions, "validation")
     found.details[f"chosen by region of {title}"] = {str(k): group[member] for k, member in regions.items()}

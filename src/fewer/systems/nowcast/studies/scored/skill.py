@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fewer.core.data import batches
 from fewer.core.task import Predict
-from fewer.systems.nowcast.studies.assembly import Recorded
+from fewer.systems.nowcast.studies.scored.assembly import Recorded
 from fewer.systems.nowcast.task.losses import cross_entropy, valid_mean
 from fewer.systems.nowcast.task.scores.intervals import Interval, average, pooled_difference
 from fewer.systems.nowcast.task.scores.scores import LEVELS, average_precision, average_precisions, leveled

@@ -14,9 +14,8 @@ from torch import Tensor
 
 from fewer.core.data import batches
 from fewer.core.task import Data, Predict
-from fewer.systems.nowcast.studies.pieces import STEPS, Truth, levels, truth
+from fewer.systems.nowcast.studies.pieces import STEPS, Truth, levels, record, truth
 from fewer.systems.nowcast.studies.place import JUDGED, Place
-from fewer.systems.nowcast.task.generated.windows import places
 from fewer.systems.nowcast.task.scores.scores import Counts, Scores, mean_iou
 from fewer.systems.nowcast.task.scores.thresholds import LOWEST, BestCheckpoint, choose
 from fewer.systems.nowcast.task.task import Nowcast
@@ -55,6 +54,7 @@ class Recorded(Nowcast):
         at_once = _NEAR if place.device == "cpu" else _FAR
         self.per_batch = max(1, at_once // (LEADS * place.scale.size**2))
         self.kept = {split: _Fallen(truth(split, place), k, place.device) for k, split in enumerate(JUDGED)}
+        self.regions: list[str] = (record("truth", place) or {})["regions"]
 
     def _split(self, split: str) -> Data[Windows]:
         return self.kept[split]
@@ -89,8 +89,7 @@ def scored(
     task: Recorded, predict: Predict, split: str, *, decision: float | Sequence[float] = 0.5, histograms: bool = False
 ) -> Scores:  # fmt: skip
     """A pass over the split."""
-    names = [f"{one.year}/{one.region}" for one in places()]
-    scores = Scores(decision=decision, regions=names, histograms=histograms)
+    scores = Scores(decision=decision, regions=task.regions, histograms=histograms)
     data = task.kept[split]
     for index in batches(data, task.per_batch):
         batch = data.take(index)

@@ -1,0 +1,1 @@
+"""Forecasts that pieces left: recalled, decided, scored and combined."""
