@@ -18,7 +18,7 @@ from fewer.core.files.run_folder import Folder
 from fewer.core.seed import Stream
 from fewer.pruning.pruning import Pruning
 from fewer.systems.vision.studies import pieces as vision_pieces
-from fewer.systems.vision.studies import suite as vision_suite
+from fewer.systems.vision.studies.light import suite as vision_suite
 from fewer.systems.vision.studies.measure import signs, troubles
 from fewer.systems.vision.studies.pieces import DENSE, Place, images, read_modules, run_piece
 from tests.systems.vision.small import tiny

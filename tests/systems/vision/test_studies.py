@@ -17,9 +17,7 @@ from fewer.systems.vision.studies import (
 from fewer.systems.vision.studies import (
     features as vision_features,
 )
-from fewer.systems.vision.studies import (
-    shrink as vision_shrink,
-)
+from fewer.systems.vision.studies.light import shrink as vision_shrink
 from fewer.systems.vision.task.networks import Normalise, mlp
 from fewer.systems.vision.task.task import Settings, Vision
 from tests.systems.vision.small import digits_file

@@ -52,10 +52,10 @@ SYSTEM = System(
             remarks=f"{_AT}.studies.remarks:features",
         ),
         "vision/shrink": Study(
-            f"{_AT}.studies.shrink:shrinking", "features removed by usefulness, magnitude or chance"
+            f"{_AT}.studies.light.shrink:shrinking", "features removed by usefulness, magnitude or chance"
         ),
         "vision/lightest": Study(
-            f"{_AT}.studies.lightest:lightest",
+            f"{_AT}.studies.light.lightest:lightest",
             "robust accuracy against kept weights, all recipes",
             pieces=_PIECES,
             remarks=f"{_AT}.studies.remarks:audits",

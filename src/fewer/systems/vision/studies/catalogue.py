@@ -10,7 +10,7 @@ from fewer.core.settings import from_text
 from fewer.studies.order import Order
 from fewer.studies.pieces import Piece, Pieces, choice
 from fewer.systems.vision.studies.capacity import capacity_pieces
-from fewer.systems.vision.studies.lightest import audit, light_pieces, small_pieces, train_features, train_scores
+from fewer.systems.vision.studies.light.lightest import audit, light_pieces, small_pieces, train_features, train_scores
 from fewer.systems.vision.studies.lottery import TRAININGS, lottery_cost, train_tickets
 from fewer.systems.vision.studies.pieces import Place, Recipe, images, run_piece, where
 

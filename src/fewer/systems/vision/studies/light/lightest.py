@@ -29,8 +29,8 @@ from fewer.systems.vision.studies.pieces import (
     run_piece,
     where,
 )
-from fewer.systems.vision.studies.rivals import run_features, run_scores
-from fewer.systems.vision.studies.suite import SUITE, audit_saved
+from fewer.systems.vision.studies.light.rivals import run_features, run_scores
+from fewer.systems.vision.studies.light.suite import SUITE, audit_saved
 
 __all__ = ["audit", "light_pieces", "lightest", "small_pieces", "train_features", "train_scores"]
 
