@@ -6,101 +6,92 @@ done by plain usefulness, by magnitude and at random, so that all four stand at 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import statistics
+from collections.abc import Sequence
 from typing import Any
 
-from torch import nn
-
-from fewer.attack.hardening.harden import harden
-from fewer.core.engines.base import Training
-from fewer.core.engines.optimizer import Optimizer
-from fewer.pruning.features.shrink import MEASURES, Shrinking, shrink
-from fewer.pruning.features.usefulness import Reach
+from fewer.pruning.features.shrink import MEASURES
 from fewer.report.figure import png
 from fewer.studies.order import Order
 from fewer.studies.plot import pyplot
 from fewer.studies.study import Result
-from fewer.systems.vision.studies.training import accuracies, device, mnist, trained
-from fewer.systems.vision.task.task import Settings, Vision
+from fewer.systems.vision.studies.capacity import percent
+from fewer.systems.vision.studies.light.rivals import run_features
+from fewer.systems.vision.studies.measure import Row
+from fewer.systems.vision.studies.pieces import run_piece
+from fewer.systems.vision.studies.place import Place, data_in_words, expect_pieces, where
+from fewer.systems.vision.studies.recipe import Recipe, cured
 
-__all__ = ["shrinking"]
+__all__ = ["SHORT", "shrink_base", "shrinking", "train_shrinking"]
 
-SCALES = {"quick": (400, 60, 50), "full": (6000, 1500, 500)}  # hardening steps, steps a round, images a feature
-SEEDS = {"quick": (0,), "full": (0, 1, 2)}
-LEAST = 7
-HARDENING = "pgd:0.3,steps=3,step=0.15,ramp=0.5"
-TUNING = "pgd:0.3,steps=3,step=0.15,ramp=0"
-Point = dict[str, Any]
+SHORT = {"quick": (60, 50), "full": (1500, 500), "paper": (1500, 500)}  # steps a round, images a feature
+
+
+def shrink_base(scale: str) -> Recipe:
+    """The hardened networks that lose features."""
+    quick = scale == "quick"
+    return cured(
+        "shrink-base",
+        "cnn1",
+        steps=400 if quick else 6000,
+        batch=128,
+        validation=0.1,
+        seeds=(0,) if quick else (0, 1, 2),
+    )
+
+
+def train_shrinking(scale: str, place: Place) -> tuple[list[Row], list[Row]]:
+    """The networks with all features, and what is left of them after every round."""
+    steps, samples = SHORT[scale]
+    base = shrink_base(scale)
+    whole = run_piece(base, place)
+    return whole, run_features(base, steps, place, samples=samples, name="shrink", tolerance=math.inf)
 
 
 def shrinking(order: Order) -> Result:
     """Clean and attacked accuracy of ever smaller networks, for four ways of choosing the features that stay."""
-    scale, log = order.scale, order.log
-    steps, tuning, samples = SCALES[scale]
-    task, on = Vision(Settings(network="cnn1", data=mnist(scale))), device(scale)
-    points: list[Point] = []
-    for seed in SEEDS[scale]:
-        whole = trained(task, steps=steps, hardening=HARDENING, seed=seed, on=on, log=log)
-        start = _point(task, whole, seed)
-        points += [{"measure": measure, **start} for measure in MEASURES]
-        training = Training(steps=tuning, batch=128, optimizer=Optimizer(lr=1e-3, decay_from=0.5), device=on)
-        for measure in MEASURES:
-            settings = Shrinking(
-                measure=measure, share=0.5, least=LEAST, samples=samples, reach=Reach(step=0.1, steps=3), seed=seed
-            )
-            for stage in shrink(harden(task, TUNING), whole, settings, training=training):
-                points.append({"measure": measure, **_point(task, stage.modules, seed)})
-                log(str(points[-1]))
+    place = where(order)
+    whole, smaller = train_shrinking(order.scale, place)
+    expect_pieces(smaller, place)
+    most = 2 * max(row["features"] for row in smaller)
+    points = [{**row, "method": measure, "features": most} for measure in MEASURES for row in whole] + smaller
     return Result(
-        title="Hardened networks that lose features: clean and PGD-10 accuracy in %",
-        columns=["features", "weights", *MEASURES],
+        title=f"Hardened networks that lose features, {data_in_words(order)}, eps 0.3: clean / PGD-40 accuracy in "
+        "percent, mean ± deviation over seeds",
+        columns=["features", "weights", "seeds", *MEASURES],
         rows=_rows(points),
         notes=[
-            f"Mean over {len(SEEDS[scale])} seed(s); the paper announces the method and gives no numbers.",
-            f"Each round halves the features and trains {tuning} adversarial steps; weights without biases.",
+            "The paper announces the method and gives no numbers.",
+            f"Each round halves the features and trains {SHORT[order.scale][0]} adversarial steps; weights without "
+            "biases.",
         ],
         figures={"vision-shrink.png": _draw(points)},
         details={"points": points},
     )
 
 
-def _point(task: Vision, modules: Mapping[str, nn.Module], seed: int) -> Point:
-    clean, attacked = accuracies(task, modules)
-    net = modules["net"]
-    weights = sum(p.numel() for name, p in net.named_parameters() if name.endswith("weight"))
-    features = net.get_parameter("head.weight").shape[1]
-    return {"seed": seed, "features": features, "weights": weights, "clean": clean, "pgd10": attacked}
+def _of(points: Sequence[Row], measure: str, features: int) -> list[Row]:
+    return [point for point in points if point["method"] == measure and point["features"] == features]
 
 
-def _mean(points: list[Point], key: str) -> float:
-    return float(100 * sum(point[key] for point in points) / len(points))
-
-
-def _grouped(points: list[Point], measure: str) -> dict[tuple[int, int], list[Point]]:
+def _rows(points: Sequence[Row]) -> list[list[Any]]:
     sizes = sorted({(point["features"], point["weights"]) for point in points}, reverse=True)
-    return {
-        size: [p for p in points if (p["features"], p["weights"]) == size and p["measure"] == measure]
-        for size in sizes
-    }  # fmt: skip
-
-
-def _rows(points: list[Point]) -> list[list[Any]]:
-    groups = {measure: _grouped(points, measure) for measure in MEASURES}
     return [
-        [*size, *(f"{_mean(groups[m][size], 'clean'):.1f} / {_mean(groups[m][size], 'pgd10'):.1f}" for m in MEASURES)]
-        for size in groups[MEASURES[0]]
+        [features, weights, len(_of(points, MEASURES[0], features))]
+        + [" / ".join(percent(_of(points, m, features), key) for key in ("clean", "pgd40")) for m in MEASURES]
+        for features, weights in sizes
     ]
 
 
-def _draw(points: list[Point]) -> bytes:
+def _draw(points: Sequence[Row]) -> bytes:
     figure, axes = pyplot().subplots(1, 2, figsize=(10, 3.8), layout="constrained", sharex=True)
+    sizes = sorted({point["features"] for point in points}, reverse=True)
     for measure in MEASURES:
-        groups = _grouped(points, measure)
-        for place, key in zip(axes, ("clean", "pgd10")):
-            place.plot(
-                [size[0] for size in groups], [_mean(part, key) for part in groups.values()], "o-", label=measure
-            )
-    for place, title in zip(axes, ("clean", "PGD-10 in a ball of 0.3")):
+        for place, key in zip(axes, ("clean", "pgd40")):
+            means = [100 * statistics.fmean(point[key] for point in _of(points, measure, size)) for size in sizes]
+            place.plot(sizes, means, "o-", label=measure)
+    for place, title in zip(axes, ("clean", "PGD-40 in a ball of 0.3")):
         place.set(xscale="log", xlabel="features left", ylabel="accuracy %", title=title)
     axes[0].invert_xaxis()  # both: the axis is shared
     axes[0].legend(title="features kept by")
