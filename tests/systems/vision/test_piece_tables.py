@@ -14,8 +14,8 @@ from fewer.studies.order import Order
 from fewer.studies.remarks import remarks_on
 from fewer.studies.study import Result
 from fewer.systems.vision.studies import capacity as vision_capacity
-from fewer.systems.vision.studies.light import lightest as vision_lightest
 from fewer.systems.vision.studies import lottery as vision_lottery
+from fewer.systems.vision.studies.light import lightest as vision_lightest
 from fewer.systems.vision.studies.place import Place
 from fewer.systems.vision.studies.recipe import DENSE, Recipe, gradual
 from tests.systems.vision.small import quiet, tiny

@@ -70,7 +70,9 @@ def catalogue(order: Order) -> Pieces:
         every |= _light(order, place)
     if order.study == "vision/shrink":
         cost = "half of the features each round, by four measures"
-        every["shrink"] = Piece(cost, lambda: shrink.train_shrinking(order.scale, place()), late=True)
+        for seed in recipes(order)["shrink-base"].seeds:
+            one = functools.partial(lambda each: shrink.train_shrinking(order.scale, place(), (each,)), seed)
+            every[f"shrink-{seed}"] = Piece(cost, one, late=True)
     return Pieces(every, Choices)
 
 
@@ -134,12 +136,17 @@ def settings(order: Order) -> dict[str, Any]:
     }  # fmt: skip
     more: dict[str, Callable[[], dict[str, Any]]] = {
         "vision/fig9-12": lambda: {"trainings": {n: _game(game) for n, game in lottery.games(order.scale).items()}},
-        "vision/lightest": lambda: {"suite": SUITE[order.scale], "rivals": list(lightest.SHORT[order.scale])},
+        "vision/lightest": lambda: {"suite": SUITE[order.scale], "rivals": _rivals(order.scale)},
         "vision/shrink": lambda: {"round": list(shrink.SHORT[order.scale]), "tuning": rivals.TUNING},
         "vision/fig5-8": lambda: {"images": features.SAMPLES[order.scale]},
         "vision/fig4": lambda: {"images": boundaries.IMAGES[order.scale]},
     }
     return found | (more[order.study]() if order.study in more else {})
+
+
+def _rivals(scale: str) -> dict[str, Any]:
+    densities, scores, features, samples = lightest.SHORT[scale]
+    return {"densities": list(densities), "score steps": scores, "feature steps": features, "images": samples}
 
 
 def _described(recipe: Recipe) -> dict[str, Any]:

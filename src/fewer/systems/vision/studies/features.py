@@ -24,7 +24,7 @@ from fewer.systems.vision.studies.pieces import run_piece, saved_modules
 from fewer.systems.vision.studies.place import Place, data_in_words, expect_pieces, where
 from fewer.systems.vision.studies.recipe import DENSE, Recipe, cured
 
-__all__ = ["SAMPLES", "feature_pieces", "features", "measure_piece"]
+__all__ = ["PRINTED", "SAMPLES", "correlation", "feature_pieces", "features", "measure_piece"]
 
 SAMPLES = {"quick": 120, "full": 1000, "paper": 1000}  # images that features are judged on
 HARDENING = "pgd:0.3,steps=3,step=0.15,ramp=0.5"
@@ -126,15 +126,23 @@ def _mean(values: Sequence[float]) -> str:
 
 def _count(numbers: Mapping[str, Any]) -> dict[str, Any]:
     """How many features are useful, dead, harmful and robust, and how the two usefulnesses go together."""
-    raw, standard, dead = (torch.tensor(numbers[key]) for key in ("raw", "standard", "dead"))
-    both = torch.stack([standard, raw])
+    living, every = correlation(numbers)
+    raw, dead = (torch.tensor(numbers[key]) for key in ("raw", "dead"))
     strongest = numbers["robust"]["10 x 0.05"]["robust_standard"]
     return {
         "useful": int((raw > 0).sum()), "dead": int(dead.sum()), "harmful": int((raw < 0).sum()),
-        "living": float(torch.corrcoef(both[:, ~dead])[0, 1]), "all": float(torch.corrcoef(both)[0, 1]),
+        "living": living, "all": every,
         "robust": {key: sum(value > 0 for value in each["robust_raw"]) for key, each in numbers["robust"].items()},
         "standardised": sum(value > 0 for value in strongest),
     }  # fmt: skip
+
+
+def correlation(numbers: Mapping[str, Any]) -> tuple[float, float]:
+    """Of normalised and actual usefulness: over living features, and over all."""
+    both = torch.tensor([numbers["standard"], numbers["raw"]])
+    parts = (both[:, ~torch.tensor(numbers["dead"])], both)
+    living, every = (float(torch.corrcoef(part)[0, 1]) for part in parts)
+    return living, every
 
 
 def _numbers(measured: Mapping[str, Usefulness]) -> dict[str, Any]:

@@ -177,7 +177,8 @@ _NOTES = [
     "steepness 10; in training the adversary takes 10 steps from 0.3 down to 0.01 up the margin; learning rate 0.003. "
     "lamp: each weight against the larger ones of its layer, 122 prunings instead of 21.",
     "The suite is FGSM, PGD-40, PGD-100 x 10, APGD-CE, APGD-T, FAB-T and Square, the worst case for each image. "
-    "Published under AutoAttack: 92.8 % (TRADES, 312,202 parameters), 88.5 % (Madry 2018, 3,274,634), 96.3 % (best).",
+    "An empty cell: not run. Published under AutoAttack: 92.8 % (TRADES, 312,202 parameters), 88.5 % (Madry 2018, "
+    "3,274,634), 96.3 % (best).",
 ]
 
 

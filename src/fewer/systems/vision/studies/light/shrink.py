@@ -6,6 +6,7 @@ done by plain usefulness, by magnitude and at random, so that all four stand at 
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import statistics
 from collections.abc import Sequence
@@ -41,10 +42,11 @@ def shrink_base(scale: str) -> Recipe:
     )
 
 
-def train_shrinking(scale: str, place: Place) -> tuple[list[Row], list[Row]]:
-    """The networks with all features, and what is left of them after every round."""
+def train_shrinking(scale: str, place: Place, seeds: tuple[int, ...] = ()) -> tuple[list[Row], list[Row]]:
+    """The networks with all features, and what is left of them after every round; of all seeds, or of some."""
     steps, samples = SHORT[scale]
     base = shrink_base(scale)
+    base = dataclasses.replace(base, seeds=seeds or base.seeds)
     whole = run_piece(base, place)
     return whole, run_features(base, steps, place, samples=samples, name="shrink", tolerance=math.inf)
 
