@@ -64,7 +64,8 @@ def tickets(record: Record) -> list[str]:
                 won = sum(gain > 0 for gain in gains)
                 said.append(
                     f"{name.replace('-', ', ')} training, {key}: the first weights beat new ones at {won} of "
-                    f"{len(gains)} levels between 12 % and 1.5 % kept; the difference is {min(gains):+.1f} to {max(gains):+.1f} points."
+                    f"{len(gains)} levels between 12 % and 1.5 % kept; the difference is {min(gains):+.1f} to "
+                    f"{max(gains):+.1f} points."
                 )
         said += _end(name, rows)
     return said

@@ -53,8 +53,7 @@ def _percentages(records: Records) -> Verdict:
 _BIASES = 410  # 300 + 100 + 10
 
 
-@claim("normal-holds", "Figure 9", "Normally trained tickets hold their accuracy until 98.5 % of the weights are pruned.",
-       _STUDY)  # fmt: skip
+@claim("normal-holds", "Figure 9", "Normally trained tickets hold their accuracy until 98.5 % is pruned.", _STUDY)
 def _normal(records: Records) -> Verdict:
     parts, numbers = [], []
     for reading in _there(records, "normal"):

@@ -190,9 +190,15 @@ def _table(rows: Sequence[Row], audits: Sequence[Row]) -> list[list[Any]]:
         table.append(
             [network, recipe, first["weights"], kept, first["biases"], len(group)]
             + [percent(group, name) for name in ("clean", "fgsm", "pgd40")]
-            + [percent(_audits_of(first, audits), "robust")]
+            + [_suite(_audits_of(first, audits), len(group))]
         )
     return table
+
+
+def _suite(audits: Sequence[Row], trained: int) -> str:
+    """What the suite left, and of which seeds where it did not meet all."""
+    some = f" (seed {', '.join(str(audit['seed']) for audit in audits)})" if 0 < len(audits) < trained else ""
+    return f"{percent(audits, 'robust')}{some}"
 
 
 def _grouped(rows: Sequence[Row]) -> dict[tuple[str, str, int], list[Row]]:
