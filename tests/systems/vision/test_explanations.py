@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from fewer.attack.attacks.fgsm import fgsm
 from fewer.attack.hardening.harden import harden
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.engines.state import fresh_modules
@@ -17,7 +18,7 @@ from fewer.studies.order import Order
 from fewer.studies.remarks import remarks_on
 from fewer.systems.vision.studies import mismatch as vision_mismatch
 from fewer.systems.vision.studies import variants as vision_variants
-from fewer.systems.vision.studies.changes import Alternating, Injected
+from fewer.systems.vision.studies.changes import Alternating, Injected, Unclipped
 from fewer.systems.vision.studies.place import Place
 from fewer.systems.vision.studies.recipe import Recipe
 from fewer.systems.vision.studies.remarks import explained
@@ -45,6 +46,14 @@ def test_injected_images_are_all_images_clean_and_moved_by_the_budget(place: Pla
     assert after.pixels[:count].equal(before.pixels) and after.label.equal(torch.cat([before.label, before.label]))
     moved = (after.pixels[count:] - before.pixels).abs()
     assert float(moved.max()) == pytest.approx(0.3) and 0 <= float(after.pixels.min()) <= float(after.pixels.max()) <= 1
+
+
+def test_an_unclipped_attack_moves_every_pixel_by_the_budget_also_out_of_the_range(place: Place) -> None:
+    task = place.task("cnn0")
+    batch = task.data("train").take(torch.arange(4))
+    nets, noise = NetworkSet(fresh_modules(task, 0), training=False), Stream(torch.tensor(0), torch.tensor(0))
+    clipped, unclipped = (fgsm(each, 0.3)(nets, batch, noise).pixels for each in (task, Unclipped(task)))
+    assert unclipped.clamp(0, 1).equal(clipped) and float(unclipped.min()) == pytest.approx(-0.3)
 
 
 @pytest.mark.parametrize("together", [0, 2])

@@ -18,7 +18,7 @@ from fewer.core.task import Nets, Noise, Objective, Task
 from fewer.systems.vision.task.data import Images
 from fewer.systems.vision.task.task import Vision
 
-__all__ = ["CHANGES", "Alternating", "Injected"]
+__all__ = ["CHANGES", "Alternating", "Injected", "Unclipped"]
 
 CHANGES = {
     "alternate": "an epoch of attacked images, then an epoch of clean ones; the last is clean",
@@ -70,3 +70,11 @@ class Injected(Variant):
 
     def data(self, split: str) -> TensorData[Images]:
         return self.doubled if split == "train" else self.images.data(split)
+
+
+class Unclipped(Variant):
+    """The same images, where an attack may leave the range of pixels."""
+
+    def __init__(self, task: Vision) -> None:
+        super().__init__(task)
+        self.bounds = torch.tensor(-torch.inf), torch.tensor(torch.inf)

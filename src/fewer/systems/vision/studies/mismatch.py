@@ -11,16 +11,13 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torch
-
 from fewer.attack.attacks.fgsm import fgsm
-from fewer.core.abilities import Variant
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.seed import Stream
 from fewer.studies.order import Order
 from fewer.studies.study import Result
 from fewer.systems.vision.studies.capacity import PAPER, capacity_pieces, missing, percent
-from fewer.systems.vision.studies.changes import CHANGES
+from fewer.systems.vision.studies.changes import CHANGES, Unclipped
 from fewer.systems.vision.studies.measure import Row, accuracy_under
 from fewer.systems.vision.studies.pieces import run_piece, saved_modules, standard_network
 from fewer.systems.vision.studies.place import Place, data_in_words, expect_pieces, where
@@ -85,12 +82,6 @@ def _piece(name: str, attack: str, number: int, changes: Mapping[str, Any], scal
     return dataclasses.replace(piece, seeds=(0,), steps=400, points=4) if scale == "quick" else piece
 
 
-class _Unclipped(Variant):
-    """The same images, where an attack may leave the range of pixels."""
-
-    bounds = torch.tensor(-torch.inf), torch.tensor(torch.inf)
-
-
 def judge_piece(piece: Recipe, place: Place) -> list[Row]:
     """Train, then attack in other ways than the table's; each replica's answers are kept beside its metrics."""
     rows = run_piece(piece, place)
@@ -108,7 +99,7 @@ def judge_piece(piece: Recipe, place: Place) -> list[Row]:
 
 def _judged(task: Vision, modules: Mapping[str, Any], network: str, place: Place) -> dict[str, float]:
     found = {f"fgsm {budget}": accuracy_under(task, modules, fgsm(task, budget)) for budget in (0.4, 0.5)}
-    found["fgsm unclipped"] = accuracy_under(task, modules, fgsm(_Unclipped(task), BUDGET))
+    found["fgsm unclipped"] = accuracy_under(task, modules, fgsm(Unclipped(task), BUDGET))
     source = NetworkSet(standard_network(network, place), training=False)
     aimed = fgsm(task, BUDGET)
 
