@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fewer.systems.vision.studies import measure
-from fewer.systems.vision.studies.pieces import Place
+from fewer.systems.vision.studies.place import Place
 from tests.systems.vision.small import digits_file, quiet
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fewer.systems.vision.studies.pieces import DENSE, Recipe, cured, gradual
+from fewer.systems.vision.studies.recipe import DENSE, Recipe, cured, gradual
 from fewer.systems.vision.task.digits import read_digits
 
 

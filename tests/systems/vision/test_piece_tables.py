@@ -14,9 +14,10 @@ from fewer.studies.order import Order
 from fewer.studies.remarks import remarks_on
 from fewer.studies.study import Result
 from fewer.systems.vision.studies import capacity as vision_capacity
-from fewer.systems.vision.studies import lightest as vision_lightest
 from fewer.systems.vision.studies import lottery as vision_lottery
-from fewer.systems.vision.studies.pieces import DENSE, Place, Recipe, gradual
+from fewer.systems.vision.studies.light import lightest as vision_lightest
+from fewer.systems.vision.studies.place import Place
+from fewer.systems.vision.studies.recipe import DENSE, Recipe, gradual
 from tests.systems.vision.small import quiet, tiny
 
 
@@ -44,8 +45,8 @@ def test_the_capacity_tables_and_curves_share_their_pieces(
     monkeypatch.setattr(vision_capacity, "where", lambda *_: place)
     table = vision_capacity.table2(Order("vision/table2", "quick", tmp_path, quiet))
     whole(table)
-    assert [row[2] for row in table.rows] == ["cured", "paper"] * 2
-    assert table.rows[0][-2:] == [89.67, 5.5]
+    assert [row[2] for row in table.rows] == ["standard", "cured", "paper"] * 2
+    assert (table.rows[0][-2:], table.rows[1][-2:]) == (["", ""], [89.67, 5.5])
     trained = {path.stat().st_mtime_ns for path in tmp_path.glob("pieces/*pgd*/*/metrics.json")}
     whole(vision_capacity.table3(Order("vision/table3", "quick", tmp_path, quiet)))
     curves = vision_capacity.curves(Order("vision/fig2-3", "quick", tmp_path, quiet))
@@ -56,7 +57,7 @@ def test_the_capacity_tables_and_curves_share_their_pieces(
 
 def test_full_pieces_are_the_papers_and_the_recipe_that_works() -> None:
     pieces = vision_capacity.capacity_pieces("pgd", "full")
-    assert len(pieces) == 12
+    assert len(pieces) == 18
     paper, cure = pieces["paper-pgd-cnn3"], pieces["cured-pgd-cnn3"]
     assert (paper.steps, paper.batch, paper.hardening, paper.optimizer.kind) == (23438, 128, "paper:0.3", "sgd")
     assert (cure.steps, cure.batch, cure.optimizer.warmup, cure.optimizer.decay_from) == (9400, 256, 200, 0.5)
@@ -98,18 +99,23 @@ def test_the_lightest_study_puts_every_recipe_into_one_table(
 def test_lottery_rounds_become_a_table_and_a_figure(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = dataclasses.replace(vision_lottery.QUICK, rounds=1, rate=0.95)
-    training = Training(4, 8)
-    monkeypatch.setattr(vision_lottery, "_schedule", lambda scale, device: (settings, training, (0,)))
+    asked = {
+        name: dataclasses.replace(
+            game, settings=dataclasses.replace(game.settings, rounds=1, rate=0.95), training=Training(4, 8)
+        )
+        for name, game in vision_lottery.games("quick").items()
+        if game.kind != "pgd"
+    }
+    monkeypatch.setattr(vision_lottery, "games", lambda scale: asked)
+    monkeypatch.setattr(vision_lottery, "SHOWN", (0, 1))
     monkeypatch.setattr(vision_lottery, "where", lambda *_: place)
-    monkeypatch.setattr(vision_lottery, "TRAININGS", {"normal": "", "fgsm": "fgsm:0.3,mix=0.5,ramp=0"})
     result = vision_lottery.tickets(Order("vision/fig9-12", "quick", tmp_path, quiet))
     whole(result)
-    assert [row[:2] for row in result.rows] == [["normal", 0], ["normal", 1], ["fgsm", 0], ["fgsm", 1]]
+    assert [row[1:3] for row in result.rows] == [["normal", 0], ["normal", 1], ["fgsm", 0], ["fgsm", 1]]
     said = remarks_on("vision/fig9-12", result.record())
     assert sum("the first weights beat new ones at" in line for line in said) == 3
-    read = vision_lottery.train_tickets("fgsm", "quick", dataclasses.replace(place, source=""))
-    assert read == result.details["fgsm"]
+    read = vision_lottery.train_tickets(asked["lottery-half-fgsm"], dataclasses.replace(place, source=""))
+    assert read == result.details["half-fgsm"]
     empty = dataclasses.replace(place, source="", out=tmp_path / "empty")
     monkeypatch.setattr(vision_lottery, "where", lambda *_: empty)
     with pytest.raises(UserError, match="none of this study's pieces"):

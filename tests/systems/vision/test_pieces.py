@@ -17,10 +17,13 @@ from fewer.core.errors import UserError
 from fewer.core.files.run_folder import Folder
 from fewer.core.seed import Stream
 from fewer.pruning.pruning import Pruning
+from fewer.studies.order import Order
 from fewer.systems.vision.studies import pieces as vision_pieces
-from fewer.systems.vision.studies import suite as vision_suite
+from fewer.systems.vision.studies.light import suite as vision_suite
 from fewer.systems.vision.studies.measure import signs, troubles
-from fewer.systems.vision.studies.pieces import DENSE, Place, images, read_modules, run_piece
+from fewer.systems.vision.studies.pieces import read_modules, run_piece
+from fewer.systems.vision.studies.place import Place, images
+from fewer.systems.vision.studies.recipe import DENSE
 from tests.systems.vision.small import tiny
 
 
@@ -103,14 +106,16 @@ def test_a_mask_that_leaves_a_useless_network_is_a_row_and_not_a_crash(place: Pl
 
 def test_full_studies_ask_for_the_images(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("FEWER_MNIST", raising=False)
+    order = Order("vision/table2", "full", tmp_path)
     with pytest.raises(UserError, match="no FEWER_MNIST"):
-        images("full")
+        images(order)
     monkeypatch.setenv("FEWER_MNIST", str(tmp_path))
     with pytest.raises(UserError, match="four idx files"):
-        images("full")
+        images(order)
     (tmp_path / "train-images-idx3-ubyte.gz").touch()
-    assert images("full") == str(tmp_path)
-    assert images("quick") == "digits"
+    assert images(order) == str(tmp_path)
+    assert images(dataclasses.replace(order, data="own")) == "own"
+    assert images(dataclasses.replace(order, scale="quick")) == "digits"
 
 
 def test_a_plateau_and_a_gap_are_said_with_their_step() -> None:

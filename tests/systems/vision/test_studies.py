@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -17,9 +18,9 @@ from fewer.systems.vision.studies import (
 from fewer.systems.vision.studies import (
     features as vision_features,
 )
-from fewer.systems.vision.studies import (
-    shrink as vision_shrink,
-)
+from fewer.systems.vision.studies.light import rivals as vision_rivals
+from fewer.systems.vision.studies.light import shrink as vision_shrink
+from fewer.systems.vision.studies.place import Place
 from fewer.systems.vision.task.networks import Normalise, mlp
 from fewer.systems.vision.task.task import Settings, Vision
 from tests.systems.vision.small import digits_file
@@ -31,6 +32,16 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> str:
     return digits_file(tmp_path_factory.mktemp("few"), 300, 60)
 
 
+def shorten(monkeypatch, module, name: str, few: str, out: Path) -> None:
+    """Two steps of eight images for each of the study's trainings."""
+    pieces = {
+        key: dataclasses.replace(piece, steps=2, batch=8, hardening=piece.hardening and "fgsm:0.3,ramp=0")
+        for key, piece in getattr(module, name)("quick").items()
+    }
+    monkeypatch.setattr(module, name, lambda scale: pieces)
+    monkeypatch.setattr(module, "where", lambda *_: Place(out, few, limit=30, log=silent))
+
+
 def whole(result: Result, out: Path) -> None:
     """Rows fit the columns, everything is JSON, every figure is a picture."""
     assert all(len(row) == len(result.columns) for row in result.rows)
@@ -40,24 +51,22 @@ def whole(result: Result, out: Path) -> None:
 
 
 def test_figures_five_to_eight_are_measured_and_drawn(monkeypatch, few: str, tmp_path: Path) -> None:
-    monkeypatch.setitem(vision_features.SCALES, "quick", (2, 20))
-    monkeypatch.setattr(vision_features, "mnist", lambda scale: few)
+    shorten(monkeypatch, vision_features, "feature_pieces", few, tmp_path)
+    monkeypatch.setitem(vision_features.SAMPLES, "quick", 20)
     monkeypatch.setattr(vision_features, "REACHES", {"10 x 0.05": vision_features.Reach(step=0.1, steps=1)})
-    said: list[str] = []
-    result = vision_features.features(Order("vision/fig5-8", "quick", tmp_path, said.append))
+    result = vision_features.features(Order("vision/fig5-8", "quick", tmp_path, silent))
     whole(result, tmp_path)
     assert len(result.rows) == 5
-    assert said
-    for numbers in result.details.values():
+    for (numbers,) in result.details.values():
         robust = torch.tensor(numbers["robust"]["10 x 0.05"]["robust_raw"])
         assert (robust <= torch.tensor(numbers["raw"])).all()
         assert len(robust) == 100
 
 
 def test_boundaries_are_drawn_for_both_networks(monkeypatch, few: str, tmp_path: Path) -> None:
-    monkeypatch.setitem(vision_boundaries.SCALES, "quick", (3, 12))
+    shorten(monkeypatch, vision_boundaries, "boundary_pieces", few, tmp_path)
+    monkeypatch.setitem(vision_boundaries.IMAGES, "quick", 12)
     monkeypatch.setattr(vision_boundaries, "_SIDE", 7)
-    monkeypatch.setattr(vision_boundaries, "mnist", lambda scale: few)
     result = vision_boundaries.boundaries(Order("vision/fig4", "quick", tmp_path, silent))
     whole(result, tmp_path)
     assert [row[0] for row in result.rows[1:]] == ["standard", "hardened"]
@@ -94,9 +103,11 @@ def test_the_measures_of_a_slice_are_those_of_a_square_drawn_by_hand() -> None:
 
 
 def test_shrinking_compares_all_measures_at_equal_sizes(monkeypatch, few: str, tmp_path: Path) -> None:
-    monkeypatch.setitem(vision_shrink.SCALES, "quick", (3, 1, 10))
-    monkeypatch.setattr(vision_shrink, "mnist", lambda scale: few)
-    monkeypatch.setattr(vision_shrink, "LEAST", 30)
+    base = dataclasses.replace(vision_shrink.shrink_base("quick"), steps=3, batch=8, hardening="fgsm:0.3,ramp=0")
+    monkeypatch.setattr(vision_shrink, "shrink_base", lambda scale: base)
+    monkeypatch.setattr(vision_shrink, "where", lambda *_: Place(tmp_path, few, limit=30, log=silent))
+    monkeypatch.setitem(vision_shrink.SHORT, "quick", (1, 10))
+    monkeypatch.setattr(vision_rivals, "LEAST", 30)
     result = vision_shrink.shrinking(Order("vision/shrink", "quick", tmp_path, silent))
     whole(result, tmp_path)
     assert [row[0] for row in result.rows] == [100, 50, 30]

@@ -155,7 +155,7 @@ def test_a_wrong_setting_is_one_line(settings: dict, said: str) -> None:
 
 def test_a_split_that_is_not_there_is_said() -> None:
     with pytest.raises(UserError, match="validation above 0"):
-        Vision(Settings.paper(0)).data("validation")
+        Vision(Settings(network="cnn0", validation=0.0)).data("validation")
 
 
 def test_every_setting_has_a_help_string_and_a_unit() -> None:
@@ -171,12 +171,6 @@ def test_a_shrunk_network_fits_a_task_with_as_many_hidden_features(name: str) ->
     net.load_state_dict(smaller.state_dict())
     pixels = torch.rand(3, *task.shape)
     assert net(pixels).equal(smaller(pixels))
-
-
-def test_the_named_settings_give_the_networks_of_the_paper() -> None:
-    assert Settings.paper(3).network == "cnn3"
-    assert Vision(Settings.features()).networks()["net"].head.weight.shape == (2, 100)
-    assert NETWORKS[Settings.lottery().network]((1, 28, 28), 10).body.hidden1.out_features == 300
 
 
 def test_importing_the_task_reads_no_data() -> None:

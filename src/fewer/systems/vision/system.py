@@ -1,11 +1,25 @@
 """What there is of the vision system."""
 
 from fewer.core.system import Description, Metric, Study, System
+from fewer.systems.vision.presets import PRESETS
 
 __all__ = ["SYSTEM"]
 
 _AT = "fewer.systems.vision"
-_PIECES = f"{_AT}.studies.catalogue:catalogue"
+_CATALOGUE = f"{_AT}.studies.catalogue"
+
+
+def _study(place: str, line: str, remarks: str = "") -> Study:
+    """A study whose pieces, settings and plan the catalogue knows."""
+    return Study(
+        f"{_AT}.studies.{place}",
+        line,
+        settings=f"{_CATALOGUE}:settings",
+        plan=f"{_CATALOGUE}:plan",
+        pieces=f"{_CATALOGUE}:catalogue",
+        remarks=f"{_AT}.studies.remarks:{remarks}" if remarks else "",
+    )
+
 
 SYSTEM = System(
     line="small classifiers that withstand adversarial images",
@@ -27,45 +41,28 @@ SYSTEM = System(
     data=(f"{_AT}.commands", "fetch the full MNIST set, or check your own images"),
     demo=f"{_AT}.demo:jobs",
     case=f"{_AT}.case:CASE",
+    presets=PRESETS,
+    claims=f"{_AT}.studies.claims:CLAIMS",
     studies={
-        "vision/table2": Study(
-            f"{_AT}.studies.capacity:table2",
-            "PGD-trained networks of six sizes under PGD-40",
-            pieces=_PIECES,
-            remarks=f"{_AT}.studies.remarks:trainings",
+        "vision/table1": Study(
+            f"{_AT}.studies.variants:table1",
+            "sizes of the six capacity scales, counted",
+            settings=f"{_CATALOGUE}:settings",
         ),
-        "vision/table3": Study(
-            f"{_AT}.studies.capacity:table3",
-            "FGSM-trained networks under FGSM and PGD-40",
-            pieces=_PIECES,
-            remarks=f"{_AT}.studies.remarks:trainings",
+        "vision/table2": _study("capacity:table2", "PGD-trained networks of six sizes under PGD-40", "trainings"),
+        "vision/table3": _study("capacity:table3", "FGSM-trained networks under FGSM and PGD-40", "trainings"),
+        "vision/fig2-3": _study("capacity:curves", "accuracy against capacity, FGSM and PGD"),
+        "vision/mismatch": _study(
+            "mismatch:mismatch", "what could make the paper's Tables II and III at scales 0 to 2", "explanations"
         ),
-        "vision/fig2-3": Study(
-            f"{_AT}.studies.capacity:curves",
-            "accuracy against capacity, FGSM and PGD",
-            pieces=_PIECES,
+        "vision/deeper": _study("variants:deeper", "deeper and wider networks, hardened", "variants"),
+        "vision/fig4": _study("boundaries:boundaries", "decision boundaries around real images"),
+        "vision/fig5-8": _study("features:features", "usefulness of features, plain and under attack", "features"),
+        "vision/shrink": _study("light.shrink:shrinking", "features removed by usefulness, magnitude or chance"),
+        "vision/lightest": _study(
+            "light.lightest:lightest", "robust accuracy against kept weights, all recipes", "audits"
         ),
-        "vision/fig4": Study(f"{_AT}.studies.boundaries:boundaries", "decision boundaries around real images"),
-        "vision/fig5-8": Study(
-            f"{_AT}.studies.features:features",
-            "usefulness of features, plain and under attack",
-            remarks=f"{_AT}.studies.remarks:features",
-        ),
-        "vision/shrink": Study(
-            f"{_AT}.studies.shrink:shrinking", "features removed by usefulness, magnitude or chance"
-        ),
-        "vision/lightest": Study(
-            f"{_AT}.studies.lightest:lightest",
-            "robust accuracy against kept weights, all recipes",
-            pieces=_PIECES,
-            remarks=f"{_AT}.studies.remarks:audits",
-        ),
-        "vision/fig9-12": Study(
-            f"{_AT}.studies.lottery:tickets",
-            "lottery tickets, normal, FGSM- and PGD-trained",
-            pieces=_PIECES,
-            remarks=f"{_AT}.studies.remarks:tickets",
-        ),
+        "vision/fig9-12": _study("lottery:tickets", "lottery tickets, normal, FGSM- and PGD-trained", "tickets"),
     },
     benches={
         "cohort": (f"{_AT}.bench.cohort", "many replicas in lock-step against one by one"),

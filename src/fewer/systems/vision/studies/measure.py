@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from fewer.attack.audit import Audit, robust
 from fewer.attack.hardening.detectors import overfitting, plateau
+from fewer.core.data import convert
 from fewer.core.engines.base import Engine
+from fewer.core.engines.evaluate import evaluate, predictor
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.files.run_folder import Folder
 from fewer.core.mask import Mask, dense, kept
+from fewer.core.seed import Stream
 from fewer.core.task import Task
 
-__all__ = ["ATTACKS", "Row", "Watch", "accuracies", "counts", "measured", "signs", "troubles"]
+__all__ = ["ATTACKS", "Row", "Watch", "accuracies", "accuracy_under", "counts", "measured", "signs", "troubles"]
 
 ATTACKS = "fgsm:0.3+pgd:0.3"  # FGSM, and PGD-40 with steps of 0.01 from a random start
 Row = dict[str, Any]
+Craft = Callable[[Any, Any, Any], Any]  # (networks, batch, noise) -> the batch, moved
 
 
 def counts(modules: Mapping[str, nn.Module], mask: Mask) -> Row:
@@ -43,6 +48,18 @@ def accuracies(task: Task[Any], modules: Mapping[str, nn.Module], *, limit: int 
     report = robust(task, nets, ATTACKS, audit)
     found = {name: line.alone for name, line in zip(("fgsm", "pgd40"), report.lines)}
     return {"clean": report.clean, **found, "images": report.images}
+
+
+def accuracy_under(task: Task[Any], modules: Mapping[str, nn.Module], attack: Craft) -> float:
+    """Of test images that an attack has moved, whatever it aimed at."""
+    predict, first = predictor(task, modules), next(modules["net"].parameters())
+    zero = torch.zeros((), dtype=torch.int64, device=first.device)
+    nets, noise = NetworkSet(modules, training=False), Stream(zero, zero, first.dtype)
+
+    def attacked(batch: Any) -> Tensor:
+        return predict(attack(nets, convert(batch, first.device, first.dtype), noise))
+
+    return float(evaluate(task, attacked, "test")["accuracy"])
 
 
 class Watch:

@@ -8,15 +8,10 @@ off goes on where it was saved.
 from __future__ import annotations
 
 import dataclasses
-import functools
-import hashlib
 import json
-import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -26,7 +21,6 @@ from fewer.attack.hardening.harden import harden
 from fewer.core.engines.base import Engine, Training
 from fewer.core.engines.cohort import Cohort
 from fewer.core.engines.loop import Loop, fit, save_results
-from fewer.core.engines.optimizer import Optimizer
 from fewer.core.engines.plain import Plain
 from fewer.core.engines.state import fresh_modules
 from fewer.core.errors import UserError
@@ -35,133 +29,16 @@ from fewer.core.machine.versions import versions
 from fewer.core.task import Task
 from fewer.pruning.pruning import Pruning, mask_for
 from fewer.pruning.schedules.gradual import events_for
-from fewer.studies.order import Log, Order
+from fewer.studies.order import Log
+from fewer.systems.vision.studies.changes import Alternating, Injected
 from fewer.systems.vision.studies.measure import Row, Watch, measured, signs
+from fewer.systems.vision.studies.place import Place
+from fewer.systems.vision.studies.recipe import BUDGET, DENSE, Recipe, label, printed
 from fewer.systems.vision.task.task import Settings, Vision
 
-__all__ = [
-    "DENSE",
-    "Place",
-    "Recipe",
-    "cured",
-    "expect_pieces",
-    "gradual",
-    "images",
-    "label",
-    "read_modules",
-    "run_piece",
-    "where",
-]
+__all__ = ["engine_of", "read_modules", "run_piece", "saved_modules", "standard_network"]
 
 SAVE_SECONDS = 20.0
-DENSE = Pruning("magnitude", 0.0, "global", "gradual")
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What one call trains. Replicas are every pruning with every seed."""
-
-    name: str
-    network: str
-    hardening: str  # as on the command line; empty: normal training
-    steps: int
-    batch: int = 256
-    optimizer: Optimizer = field(default_factory=Optimizer)
-    prunings: tuple[Pruning, ...] = (DENSE,)
-    seeds: tuple[int, ...] = (0, 1, 2)
-    together: int = 0  # replicas in one cohort on a GPU; 0: all. Wide convolutions are faster alone.
-    points: int = 0  # measurements of the first replica on the way, for curves
-    weights: bool = True  # saved at the end
-    validation: float = 0.0  # share of the training images held out
-    contrast: float = 0.0  # steepness of the sigmoid that pixels pass first
-
-    @property
-    def replicas(self) -> list[tuple[Pruning, int]]:
-        return [(pruning, seed) for pruning in self.prunings for seed in self.seeds]
-
-    def config(self) -> dict[str, Any]:
-        """What decides the numbers; not which prunings and seeds, so that more may be added later."""
-        apart = ("prunings", "seeds", "together", "weights", "points")
-        return {key: value for key, value in dataclasses.asdict(self).items() if key not in apart}
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where the pieces of a study are trained and kept."""
-
-    out: Path
-    source: str = "digits"  # what Vision reads; empty: nothing may be trained, only found
-    device: str = "cpu"
-    limit: int | None = None  # test images that face an attack; None: all
-    log: Log = print
-
-    def folder(self, piece: Recipe, pruning: Pruning, seed: int) -> Folder:
-        return Folder(self.out / "pieces" / piece.name / f"{label(pruning)}-seed{seed}")
-
-    def unfinished(self, piece: Recipe, replicas: Sequence[tuple[Pruning, int]]) -> Folder:
-        """Where the training of a cohort is saved on its way."""
-        names = " ".join(f"{label(pruning)}-seed{seed}" for pruning, seed in replicas)
-        return Folder(self.out / "unfinished" / f"{piece.name}-{hashlib.sha256(names.encode()).hexdigest()[:12]}")
-
-    def task(self, network: str, **settings: Any) -> Vision:
-        return _task(Settings(**{"network": network, "data": self.source, "validation": 0.0, **settings}))
-
-
-@functools.lru_cache(maxsize=2)
-def _task(settings: Settings) -> Vision:
-    """Reading 70,000 images takes seconds, and every cohort of a piece wants the same ones."""
-    return Vision(settings)
-
-
-def images(scale: str) -> str:
-    """What a study reads: the embedded digits when quick, the folder that FEWER_MNIST names when full."""
-    if scale == "quick":
-        return "digits"
-    folder = os.environ.get("FEWER_MNIST", "")
-    if not Path(folder, "train-images-idx3-ubyte").exists() and not Path(folder, "train-images-idx3-ubyte.gz").exists():
-        given = f"FEWER_MNIST={folder}" if folder else "no FEWER_MNIST in the environment"
-        raise UserError(
-            given, "the folder with MNIST's four idx files", "`fewer data vision --out FOLDER` fetches them"
-        )
-    return folder
-
-
-def where(order: Order) -> Place:
-    """A study's place. Without MNIST a full study can still be put together from pieces that are finished."""
-    scale, out, log = order.scale, order.out, order.log
-    quick = scale == "quick"
-    device = "cuda" if not quick and torch.cuda.is_available() else "cpu"
-    try:
-        source = images(scale)
-    except UserError as error:
-        if not (out / "pieces").is_dir():
-            raise
-        log(f"only finished pieces can be read: {error}")
-        source = ""
-    return Place(out, source, device, 500 if quick else None, log)
-
-
-def expect_pieces(found: Sequence[Any] | Mapping[str, Any], place: Place) -> None:
-    """Without any of its pieces a study has nothing to draw; the folder may be full of another's."""
-    if not found:
-        given = f"none of this study's pieces in {place.out / 'pieces'}"
-        raise UserError(given, "finished ones to read, or images to train with", "set FEWER_MNIST, or --scale quick")
-
-
-def cured(name: str, network: str, *, steps: int = 9400, hardening: str = "pgd:0.3", **changes: Any) -> Recipe:
-    """The recipe that works: attacked images only, the budget ramped, Adam with a warm-up, cosine decay at the end."""
-    optimizer = Optimizer(lr=1e-3, warmup=min(200, steps // 10), decay_from=0.5)
-    return dataclasses.replace(Recipe(name, network, hardening, steps, optimizer=optimizer), **changes)
-
-
-def gradual(density: float, steps: int) -> Pruning:
-    """Global magnitude, cubic between 20 % and 60 % of the training."""
-    return dataclasses.replace(DENSE, sparsity=1 - density, every=max(1, steps // 50))
-
-
-def label(pruning: Pruning) -> str:
-    """A file name for a pruning: `dense`, `magnitude-3`."""
-    return "dense" if pruning.sparsity == 0 else f"{pruning.method}-{100 * (1 - pruning.sparsity):.4g}"
 
 
 def run_piece(piece: Recipe, place: Place) -> list[Row]:
@@ -203,8 +80,7 @@ def _completed(found: Mapping[str, Any]) -> dict[str, Any]:
 def _train(piece: Recipe, replicas: Sequence[tuple[Pruning, int]], place: Place) -> None:
     """One cohort, from fresh weights to saved metrics."""
     start = time.monotonic()
-    task = place.task(piece.network, validation=piece.validation, contrast=piece.contrast)
-    hardened = harden(task, piece.hardening, total=piece.steps) if piece.hardening else task
+    task, hardened = place.images_of(piece), _task(piece, place)
     masks = list(_first_masks(piece, replicas, task))
     for (pruning, seed), mask in zip(replicas, masks):
         if isinstance(mask, str):  # the mask would leave a useless network: that is the result
@@ -237,6 +113,29 @@ def _train(piece: Recipe, replicas: Sequence[tuple[Pruning, int]], place: Place)
             f"clean {row['clean']:.2%}, PGD-40 {row['pgd40']:.2%}"
         )
     shutil.rmtree(folder.path, ignore_errors=True)
+
+
+def engine_of(piece: Recipe, place: Place) -> Engine:
+    """As it stands before the first step, with as many of its replicas as train together."""
+    alone = place.device == "cpu" and piece.together == 0
+    size = 1 if alone else piece.together or len(piece.replicas)
+    return _engine(_task(piece, place), piece, [seed for _, seed in piece.replicas[:size]], place.device)
+
+
+def _task(piece: Recipe, place: Place) -> Task[Any]:
+    """What is trained: the images, hardened, with the piece's change."""
+    task = place.images_of(piece)
+    if piece.change == "inject":
+        return Injected(task, standard_network(piece.network, place), BUDGET)
+    hardened = harden(task, piece.hardening, total=piece.steps) if piece.hardening else task
+    if piece.change == "alternate":
+        return Alternating(task, hardened, -(-len(task.data("train")) // piece.batch))
+    return hardened
+
+
+def standard_network(network: str, place: Place) -> dict[str, nn.Module]:
+    """The first of the networks that were trained without an adversary."""
+    return saved_modules(printed(f"paper-standard-{network}"), DENSE, 0, place)
 
 
 def _keep(engine: Engine, replica: int, folder: Folder, row: Row, *, weights: bool) -> None:
@@ -309,3 +208,12 @@ def read_modules(folder: Folder, network: str, **settings: Any) -> dict[str, nn.
     tensors = folder.read_tensors("weights.safetensors")
     net.load_state_dict({key.removeprefix("net/"): tensor for key, tensor in tensors.items()})
     return {"net": net}
+
+
+def saved_modules(piece: Recipe, pruning: Pruning, seed: int, place: Place) -> dict[str, nn.Module]:
+    """The finished network of one replica, on the place's device."""
+    folder = place.folder(piece, pruning, seed)
+    if not (folder.path / "weights.safetensors").exists():
+        raise UserError(f"no weights in {folder.path}", "a finished network", f"make the piece {piece.name} first")
+    read = read_modules(folder, piece.network, contrast=piece.contrast, classes=piece.classes)
+    return {name: net.to(place.device) for name, net in read.items()}

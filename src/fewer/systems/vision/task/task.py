@@ -62,21 +62,6 @@ class Settings:
         except ValueError as error:
             raise UserError(f"classes {self.classes!r}", "numbers with commas, such as 3,7") from error
 
-    @classmethod
-    def paper(cls, scale: int = 2, data: str = "digits") -> Settings:
-        """Tables I to III: a scale of the capacity family on all training images, nothing held out."""
-        return cls(network=f"cnn{scale}", data=data, validation=0.0)
-
-    @classmethod
-    def lottery(cls, data: str = "digits") -> Settings:
-        """Figures 9 to 12: the network whose percentages the paper prints, with its first weights."""
-        return cls(network="mlp", data=data, initial="xavier")
-
-    @classmethod
-    def features(cls, data: str = "digits") -> Settings:
-        """Figures 5 to 8: threes against sevens, with 100 features before the head."""
-        return cls(network="cnn1", data=data, classes="3,7")
-
 
 class Vision(Task[Images]):
     """Classify images; attackable in the pixels, with features before a linear head."""

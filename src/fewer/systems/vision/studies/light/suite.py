@@ -14,25 +14,26 @@ from fewer.attack.audit import Audit, Line, Report, robust
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.files.run_folder import Folder
 from fewer.systems.vision.studies.measure import Row
-from fewer.systems.vision.studies.pieces import Place, Recipe, label, read_modules
+from fewer.systems.vision.studies.pieces import saved_modules
+from fewer.systems.vision.studies.place import Place
+from fewer.systems.vision.studies.recipe import Recipe, label
 from fewer.systems.vision.task.task import Vision
 
 __all__ = ["SUITE", "audit_saved"]
 
-SUITE = {"quick": "suite:0.3,queries=200", "full": "suite:0.3"}
+SUITE = {"quick": "suite:0.3,queries=200", "full": "suite:0.3", "paper": "suite:0.3"}
 _PART = "suite-part.json"  # until the last attack is over
 
 
 def audit_saved(piece: Recipe, place: Place, attacks: str, *, limit: int | None = None) -> list[Row]:
     """The worst case per image over the whole suite, for every saved replica; written beside its metrics."""
     found = []
-    task = place.task(piece.network, contrast=piece.contrast) if place.source else None
+    task = place.images_of(piece) if place.source else None
     for pruning, seed in piece.replicas:
         folder = place.folder(piece, pruning, seed)
         audited = (folder.path / "suite.json").exists()
         if not audited and task is not None and folder.finished:
-            read = read_modules(folder, piece.network, contrast=piece.contrast)
-            nets = NetworkSet({name: net.to(place.device) for name, net in read.items()}, training=False)
+            nets = NetworkSet(saved_modules(piece, pruning, seed, place), training=False)
             report = _audited(task, nets, folder, attacks, Audit(limit=limit or place.limit))
             place.log(f"{folder.path.name}\n{report.text()}")
             audited = True
