@@ -78,7 +78,7 @@ _SMALL = Scale(
 )  # fmt: skip
 _PAPER = Scale(size=252, samples=WINDOWS["train"], batch=0, windows=dict(WINDOWS), paper=True)
 _FULL = Scale(
-    size=60, samples=6000, batch=4, windows={"train": 7840, "validation": 560, "test": 1120, "heldout": 560},
+    size=60, samples=4000, batch=4, windows={"train": 7840, "validation": 560, "test": 1120, "heldout": 560},
     precision="bfloat16",
 )  # fmt: skip
 _LONGER = dataclasses.replace(
