@@ -1,6 +1,7 @@
 """What there is of the cell-free system."""
 
 from fewer.core.system import Description, Metric, Study, System
+from fewer.systems.cellfree.presets import PRESETS
 
 __all__ = ["SYSTEM"]
 
@@ -38,14 +39,31 @@ SYSTEM = System(
     page=f"{_AT}.page",
     demo=f"{_AT}.demo:jobs",
     case=f"{_AT}.case:CASE",
+    presets=PRESETS,
     studies={
         "cellfree/statistics": Study(
-            f"{_AT}.studies.paper:statistics",
+            f"{_AT}.studies.statistics:statistics",
             "ignored links, power share, closest access points",
             remarks=f"{_AT}.studies.remarks:statistics",
         ),
-        "cellfree/fig2": Study(f"{_AT}.studies.paper:fig2", "precision and recall of the paper's network"),
-        "cellfree/fig3": Study(f"{_AT}.studies.paper:fig3", "AUC and average precision of the paper's network"),
+        "cellfree/fig2": Study(
+            f"{_AT}.studies.paper:fig2",
+            "precision and recall of the paper's network, both readings",
+            settings=f"{_AT}.studies.paper:figure_settings",
+            plan=f"{_AT}.studies.paper:figure_plan",
+        ),
+        "cellfree/fig3": Study(
+            f"{_AT}.studies.paper:fig3",
+            "AUC and average precision of the paper's network, both readings",
+            settings=f"{_AT}.studies.paper:figure_settings",
+            plan=f"{_AT}.studies.paper:figure_plan",
+        ),
+        "cellfree/readings": Study(
+            f"{_AT}.studies.paper:readings",
+            "what the paper leaves open, one change at a time",
+            settings=f"{_AT}.studies.paper:readings_settings",
+            plan=f"{_AT}.studies.paper:readings_plan",
+        ),
         "cellfree/selectors": Study(f"{_AT}.studies.selectors:selectors", "every selector against what is possible"),
         "cellfree/ceiling": Study(
             f"{_AT}.studies.selectors:ceiling", "what n measurements of error s can give at most"
