@@ -12,7 +12,15 @@ from fewer.studies.plan import Planned
 from fewer.studies.study import Result
 from fewer.systems.cellfree.presets import READINGS
 from fewer.systems.cellfree.studies.worlds import (
-    CELLS, Case, cells, kept_metrics, mean_and_spread, plan_of, seeds_of, settings_for, spelled,
+    CELLS,
+    Case,
+    cells,
+    kept_metrics,
+    mean_and_spread,
+    plan_of,
+    seeds_of,
+    settings_for,
+    spelled,
 )  # fmt: skip
 
 __all__ = ["fig2", "fig3", "figure_plan", "figure_settings", "readings", "readings_plan", "readings_settings"]

@@ -42,7 +42,9 @@ class Settings:
     threshold_db: float = setting(10.0, "an access point serves if it is less than this below the master", "dB")
     candidates: int = setting(10, "candidate access points per master, master not counted")
     cluster_by: str = setting("distance", "how candidates are chosen: " + ", ".join(CLUSTER_RULES))
-    model: str = setting("local", "local (cost independent of size), sage (the paper's, inputs scaled), sage-literal (raw)")
+    model: str = setting(
+        "local", "local (cost independent of size), sage (the paper's, inputs scaled), sage-literal (raw)"
+    )
     width: int = setting(96, "hidden width of the local model")
     train_phones: int = setting(10_000, "phones to learn from")
     validation_phones: int = setting(2_000, "phones to choose by")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -42,10 +42,12 @@ class Trained(Selector):
         self.model, self.seed = model, seed
         self.training = Training(steps=steps, batch=batch)
 
+    def engine(self, settings: Settings) -> Plain:
+        """Ready for its first update on a world of its own."""
+        return Plain(CellFree(replace(settings, model=self.model)), self.training, self.seed)
+
     def learn(self, survey: Survey) -> None:
-        settings: Settings = self.world.settings
-        changed: dict[str, Any] = {**vars(settings), "model": self.model}
-        self.task = CellFree(Settings(**changed), world=self.world, survey=survey)
+        self.task = CellFree(replace(self.world.settings, model=self.model), world=self.world, survey=survey)
         engine = Plain(self.task, self.training, self.seed)
         fit(engine)
         self.modules = engine.state.modules_of(0)
