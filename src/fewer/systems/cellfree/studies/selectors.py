@@ -74,7 +74,8 @@ def _cells(order: Order) -> list[tuple[tuple[int, int], float]]:
 def selectors_settings(order: Order) -> dict[str, Any]:
     """Networks, phones, deployments and the updates of those that are trained."""
     return {
-        "deployments": list(seeds_of(order)), "train_phones": TRAIN, "test_phones": TEST, "updates": _network("sage", order).training.steps,
+        "deployments": list(seeds_of(order)), "train_phones": TRAIN, "test_phones": TEST,
+        "updates": _network("sage", order).training.steps,
         "batch": 100, "places_of_the_ceiling": 0 if order.data else PLACES[order.scale],
         "networks": [
             vars(settings_for(order, "improved", cell, SEEDS[0], error_db=error)) for cell, error in _cells(order)
@@ -121,8 +122,8 @@ def selectors(order: Order) -> Result:
         notes=[
             f"{TEST:,} fresh phones to judge by; the error is in the reports of training and test phones, and in all "
             "that kriging's phones heard.",
-            f"Both networks are trained with {_network('sage', order).training.steps:,} updates of 100 phones. The paper's "
-            "has masks beside scaled inputs; its literal reading is in cellfree/fig2 and cellfree/fig3.",
+            f"Both networks are trained with {_network('sage', order).training.steps:,} updates of 100 phones. The "
+            "paper's has masks beside scaled inputs; its literal reading is in cellfree/fig2 and cellfree/fig3.",
         ],
         details=details,
     )  # fmt: skip
