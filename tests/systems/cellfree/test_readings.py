@@ -133,11 +133,9 @@ def test_statistics_and_selectors_run_on_a_drive_test(tiny: Path) -> None:
 def test_every_planned_training_at_the_papers_scale_takes_a_step(study: str, tiny: Path) -> None:
     plan = planned(Order(study, "paper", tiny))
     assert plan and all(one.times >= 1 and one.updates > 0 for one in plan)
-    for one in plan[:2]:
-        engine = one.engine() if "L=10000" not in one.name else None
-        if engine is not None:
-            engine.advance(1)
-            assert engine.count == 1
+    engine = plan[0].engine()
+    engine.advance(1)
+    assert engine.count == 1
 
 
 @pytest.mark.parametrize("scale", ["quick", "full", "paper"])

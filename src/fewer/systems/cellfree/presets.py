@@ -34,7 +34,6 @@ READINGS: dict[str, dict[str, Any]] = {
     "paper-fft": {**_PAPER, "settings": {**_LITERAL, "shadowing": "fft"}},  # maps correlated as they should be
     # the paper allows candidates by signal strength
     "paper-signal": {**_PAPER, "settings": {**_LITERAL, "cluster_by": "rsrp"}},
-    "paper-4db": {**_PAPER, "settings": {**_LITERAL, "shadowing_db": 4.0, "site_correlation": 0.0}},
     # a place says nothing of the next
     "paper-white": {**_PAPER, "settings": {**_LITERAL, "decorrelation_m": 0.0}},
     # masks beside the inputs, which are scaled; exact maps; the task's own learning rate

@@ -101,8 +101,8 @@ def phones(order: Order) -> Result:
         rows=rows,
         notes=[
             f"The same {PHONES[order.scale]:,} fresh phones in every row, cut into graphs; differences, of whole and "
-            "cached predictions, are to all of them in one graph. 'between graphs' is the standard deviation of a graph's "
-            "own precision or recall.",
+            "cached predictions, are to all of them in one graph. 'between graphs' is the standard deviation of a "
+            "graph's own precision or recall.",
             f"The paper says that the number is random and not how; here: uniform from {RANDOM[0]} to {RANDOM[1]}.",
             "Processor time of one thread, in turns; of a random number, its first graph.",
         ],

@@ -12,7 +12,7 @@ from fewer.core.errors import UserError
 from fewer.studies.order import Order
 from fewer.studies.plan import Planned
 from fewer.studies.study import Result
-from fewer.systems.cellfree.studies.worlds import SEEDS, seeds_of, settings_for, spelled, world_of
+from fewer.systems.cellfree.studies.worlds import SEEDS, seeds_of, settings_for, spelled, timed_engine, world_of
 from fewer.systems.cellfree.task.selectors.ceiling import ceiling_table
 from fewer.systems.cellfree.task.selectors.selector import Selector
 from fewer.systems.cellfree.task.selectors.trained import Trained
@@ -80,7 +80,7 @@ def scaling_settings(order: Order) -> dict[str, Any]:
 def scaling_plan(order: Order) -> list[Planned]:
     """One training for each size."""
     return [
-        Planned(f"local L={settings.access_points}", one.training.steps, partial(one.engine, settings))
+        Planned(f"local L={settings.access_points}", one.training.steps, partial(timed_engine, settings, one.training))
         for settings, one in _growth(order)
     ]
 

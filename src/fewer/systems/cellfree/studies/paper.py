@@ -30,7 +30,7 @@ SHOWN = {  # readings in both figures: what a column calls them, and how many de
     "paper-density": ("literal, areas of the densities", 3),
     "improved": ("masks, scaling, FFT maps, areas of the setup", 10),
 }
-ONE_BY_ONE = 3  # deployments of each reading
+ONE_BY_ONE = 2  # deployments of each reading
 PAPER = {  # the text's numbers; the rest of the figures has none
     ("precision", 100, 10): "0.83",
     ("recall", 100, 10): "0.68",

@@ -20,6 +20,7 @@ from fewer.systems.cellfree.studies.worlds import (
     seeds_of,
     settings_for,
     spelled,
+    timed_engine,
     world_of,
 )  # fmt: skip
 from fewer.systems.cellfree.task.selectors.boosting import Boosting
@@ -30,7 +31,7 @@ from fewer.systems.cellfree.task.selectors.trained import Trained
 
 __all__ = ["selectors", "selectors_plan", "selectors_settings"]
 
-CELLS = ((100, 10), (100, 20), (50, 10))
+CELLS = ((100, 10), (50, 10), (100, 20))
 ERRORS_DB = (0.0, 2.0)
 TRAIN, TEST = 10_000, 4_000  # phones
 MODELS, STEPS = ("sage", "local"), 3000  # updates of 100 phones
@@ -91,7 +92,7 @@ def selectors_plan(order: Order) -> list[Planned]:
             world = settings_for(order, "improved", cell, SEEDS[0], error_db=error, model=model)
             trained = _network(model, order)
             name = f"{model} L={cell[0]} c={cell[1]} error={error:g}"
-            plan.append(Planned(name, trained.training.steps, partial(trained.engine, world), times))
+            plan.append(Planned(name, trained.training.steps, partial(timed_engine, world, trained.training), times))
     return plan
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from fewer.systems.cellfree.task.task import CellFree
 
 __all__ = [
     "CELLS", "SEEDS", "Case", "cells", "kept_metrics", "mean_and_spread", "plan_of", "seeds_of", "settings_for",
-    "spelled", "world_of",
+    "spelled", "timed_engine", "world_of",
 ]  # fmt: skip
 
 SEEDS = tuple(range(1000, 1010))  # of deployments; below 100 are for tuning
@@ -122,9 +123,20 @@ def plan_of(cases: Sequence[Case]) -> list[Planned]:
     for case in cases:
         alike.setdefault((case.reading, case.cell), []).append(case)
     return [
-        Planned(f"{reading} L={cell[0]} c={cell[1]}", same[0].training.steps, same[0].engine, len(same))
+        Planned(
+            f"{reading} L={cell[0]} c={cell[1]}",
+            same[0].training.steps,
+            partial(timed_engine, same[0].settings, same[0].training),
+            len(same),
+        )
         for (reading, cell), same in alike.items()
     ]
+
+
+def timed_engine(settings: Settings, training: Training) -> Plain:
+    """One whose updates take as long as on a whole world, on coarse maps with few phones."""
+    few = replace(settings, pixel_m=max(settings.pixel_m, settings.side_m / 20), train_phones=2 * training.batch)
+    return Plain(CellFree(few), training, 0)
 
 
 def mean_and_spread(rows: Sequence[Mapping[str, float]], name: str) -> tuple[float, float]:

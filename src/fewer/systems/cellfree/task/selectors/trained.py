@@ -14,7 +14,6 @@ from fewer.core.engines.plain import Plain
 from fewer.core.task import Predict
 from fewer.systems.cellfree.task.arrays import Bools, Floats, Integers
 from fewer.systems.cellfree.task.selectors.selector import Selector
-from fewer.systems.cellfree.task.settings import Settings
 from fewer.systems.cellfree.task.survey import Survey, World
 from fewer.systems.cellfree.task.task import CellFree, Phones
 
@@ -41,10 +40,6 @@ class Trained(Selector):
     def __init__(self, model: str = "local", *, steps: int = 3000, batch: int = 100, seed: int = 0) -> None:
         self.model, self.seed = model, seed
         self.training = Training(steps=steps, batch=batch)
-
-    def engine(self, settings: Settings) -> Plain:
-        """Ready for its first update on a world of its own."""
-        return Plain(CellFree(replace(settings, model=self.model)), self.training, self.seed)
 
     def learn(self, survey: Survey) -> None:
         self.task = CellFree(replace(self.world.settings, model=self.model), world=self.world, survey=survey)
