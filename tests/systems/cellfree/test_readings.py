@@ -21,6 +21,7 @@ from fewer.studies.order import Order
 from fewer.studies.plan import planned
 from fewer.systems.cellfree.presets import PRESETS
 from fewer.systems.cellfree.studies import worlds
+from fewer.systems.cellfree.studies import selectors as study_of_selectors
 from fewer.systems.cellfree.studies.paper import fig2
 from fewer.systems.cellfree.studies.selectors import KNOWS, selectors
 from fewer.systems.cellfree.studies.statistics import statistics
@@ -98,6 +99,8 @@ def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     for words in PRESETS.values():
         monkeypatch.setitem(words, "settings", {**words.get("settings", {}), **small})
         monkeypatch.setitem(words, "steps", 10)
+    monkeypatch.setattr(study_of_selectors, "STEPS", 10)
+    monkeypatch.setattr(study_of_selectors, "TRAIN", 60)
     return tmp_path
 
 
