@@ -161,7 +161,7 @@ def _shadowing(records: Records) -> Verdict:
 def _map(records: Records) -> Verdict:
     """What a network learns of a map is less where a place says nothing of the next."""
     own: Mapping[str, Sequence[Mapping[str, float]]] = records["cellfree/readings"]["details"]
-    white, known = ([one["other_average_precision"] for one in own[name]] for name in ("paper-white", "paper"))
+    white, known = ([one["other_average_precision"] for one in own[name]] for name in ("paper-white", "paper-ten"))
     told = f"average precision without the master {_told(known)} on correlated maps, {_told(white)} on white ones"
     return Verdict("holds" if mean(known) > mean(white) else "fails", told, permutation_p(known, white), _SIMULATED)
 

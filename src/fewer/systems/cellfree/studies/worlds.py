@@ -66,6 +66,7 @@ class Case:
     reading: str
     cell: tuple[int, int]
     seed: int
+    steps: int = 0  # 0: the preset's
 
     @property
     def settings(self) -> Settings:
@@ -76,7 +77,7 @@ class Case:
     def training(self) -> Training:
         """As the preset says; a fifth of it at scale quick."""
         asked = job_of("cellfree", PRESETS[self.reading]).training
-        return replace(asked, steps=asked.steps // _QUICK) if self.order.scale == "quick" else asked
+        return replace(asked, steps=(self.steps or asked.steps) // (_QUICK if self.order.scale == "quick" else 1))
 
     def words(self) -> dict[str, Any]:
         """Of the training, as a record tells it."""
