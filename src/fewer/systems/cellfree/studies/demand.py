@@ -172,7 +172,7 @@ def _costs(size: int) -> dict[str, float]:
     }
     batch, found = phones_of(task.survey("train")), {"weights": float(sum(p.numel() for p in net.parameters()))}
     graph = [task.constants[name] for name in ("features", "neighbours", "candidates")]
-    rounds = 9 if size <= 200 else 3
+    rounds = 25 if size <= 200 else 7
     with torch.no_grad():
         assert isinstance(net, Sage)
         points: Callable[[], object] = partial(net.access_points, *graph)

@@ -13,6 +13,7 @@ from fewer.core.engines.loop import fit
 from fewer.core.engines.plain import Plain
 from fewer.core.task import Predict
 from fewer.systems.cellfree.task.arrays import Bools, Floats, Integers
+from fewer.systems.cellfree.task.models.cached import cached_predictor
 from fewer.systems.cellfree.task.selectors.selector import Selector
 from fewer.systems.cellfree.task.survey import Survey, World
 from fewer.systems.cellfree.task.task import CellFree, Phones
@@ -46,7 +47,8 @@ class Trained(Selector):
         engine = Plain(self.task, self.training, self.seed)
         fit(engine)
         self.modules = engine.state.modules_of(0)
-        self._predict = predictor(self.task, self.modules)
+        make = predictor if self.model == "local" else cached_predictor
+        self._predict: Predict = make(self.task, self.modules)
 
     def scores(self, master: Integers, rsrp_db: Floats, reported: Bools) -> Floats:
         parts = [slice(first, first + 4096) for first in range(0, len(master), 4096)]
