@@ -21,6 +21,7 @@ from fewer.studies.order import Order
 from fewer.systems.cellfree.presets import PRESETS
 from fewer.systems.cellfree.studies import selectors as study_of_selectors
 from fewer.systems.cellfree.studies import worlds
+from fewer.systems.cellfree.studies.limits import ceiling
 from fewer.systems.cellfree.studies.paper import fig2
 from fewer.systems.cellfree.studies.selectors import KNOWS, selectors
 from fewer.systems.cellfree.studies.statistics import statistics
@@ -118,7 +119,7 @@ def test_a_figure_shows_every_reading_beside_the_paper_and_trains_each_network_o
     assert settings["paper-density"]["networks"]["L=50 c=20"]["settings"]["side_m"] == 1000.0
 
 
-def test_statistics_and_selectors_run_on_a_drive_test(tiny: Path) -> None:
+def test_studies_run_on_a_drive_test(tiny: Path) -> None:
     random = np.random.default_rng(0)
     points, phones = random.uniform(0, 300, (12, 2)), random.uniform(0, 300, (400, 2))
     apart = np.linalg.norm(phones[:, None] - points[None], axis=-1)
@@ -126,6 +127,9 @@ def test_statistics_and_selectors_run_on_a_drive_test(tiny: Path) -> None:
     data = str(tiny / "drive.npz")
     found = statistics(Order("cellfree/statistics", "quick", tiny, str, data=data))
     assert {row[0] for row in found.rows} == {12} and found.columns[4:] == ["measured"]
+    assert [row[:2] for row in fig2(Order("cellfree/fig2", "quick", tiny, str, data=data)).rows[::4]] == [[12, 10]]
+    with pytest.raises(UserError, match="true map"):
+        ceiling(Order("cellfree/ceiling", "quick", tiny, str, data=data))
     told = selectors(Order("cellfree/selectors", "quick", tiny, str, data=data))
     assert {row[3] for row in told.rows} == set(KNOWS) - {"ceiling"} and all(row[4] for row in told.rows)
     assert "access_points" not in json.dumps([row[4] for row in told.rows])

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from fewer.core.errors import UserError
 from fewer.report.figure import png
 from fewer.studies.order import Order
 from fewer.studies.study import Result
-from fewer.systems.cellfree.studies.worlds import seeds_of, settings_for, world_of
+from fewer.systems.cellfree.studies.worlds import refuse_data, seeds_of, settings_for, world_of
 from fewer.systems.cellfree.task.arrays import Bools, generator
 from fewer.systems.cellfree.task.selectors.boosting import Boosting
 from fewer.systems.cellfree.task.selectors.kriging import Kriging
@@ -49,8 +48,7 @@ def efficiency_settings(order: Order) -> dict[str, Any]:
 
 def efficiency(order: Order) -> Result:
     """Median and 95 %-likely efficiency lost by each selector, and the measurements it saves."""
-    if order.data:
-        raise UserError(f"--data {order.data}", "none", "a log of received power is no gain; the study simulates")
+    refuse_data(order, "a log of received power is no gain; the study simulates")
     log, seeds = order.log, seeds_of(order, MOST)
     found: dict[tuple[str, str], list[Comparison]] = {}
     for seed in seeds:

@@ -8,11 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from fewer.core.errors import UserError
 from fewer.studies.order import Order
 from fewer.studies.plan import Planned
 from fewer.studies.study import Result
-from fewer.systems.cellfree.studies.worlds import SEEDS, seeds_of, settings_for, spelled, timed_engine, world_of
+from fewer.systems.cellfree.studies.worlds import (
+    SEEDS,
+    refuse_data,
+    seeds_of,
+    settings_for,
+    spelled,
+    timed_engine,
+    world_of,
+)
 from fewer.systems.cellfree.task.selectors.ceiling import ceiling_table
 from fewer.systems.cellfree.task.selectors.selector import Selector
 from fewer.systems.cellfree.task.selectors.trained import Trained
@@ -36,8 +43,7 @@ def ceiling_settings(order: Order) -> dict[str, Any]:
 
 def ceiling(order: Order) -> Result:
     """What any learner could reach with n measurements of error s."""
-    if order.data:
-        raise UserError(f"--data {order.data}", "none", "the ceiling needs the true map, which only a simulation has")
+    refuse_data(order, "the ceiling needs the true map, which only a simulation has")
     seeds, tables = seeds_of(order, CEILING_DEPLOYMENTS), []
     for seed in seeds:
         tables.append(ceiling_table(world_of(order, "improved", CELL, seed), places=PLACES[order.scale], phones=PHONES))
@@ -87,8 +93,7 @@ def scaling_plan(order: Order) -> list[Planned]:
 
 def scaling(order: Order) -> Result:
     """The local model as the network grows at the paper's density, 100 training phones per access point."""
-    if order.data:
-        raise UserError(f"--data {order.data}", "none", "networks of many sizes are simulated")
+    refuse_data(order, "networks of many sizes are simulated")
     rows: list[list[Any]] = []
     details: dict[str, Any] = {}
     for settings, trained in _growth(order):

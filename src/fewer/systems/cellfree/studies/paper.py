@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fewer.core.errors import UserError
 from fewer.report.figure import png
 from fewer.studies.order import Order
 from fewer.studies.plan import Planned
@@ -18,6 +17,7 @@ from fewer.systems.cellfree.studies.worlds import (
     kept_metrics,
     mean_and_spread,
     plan_of,
+    refuse_data,
     seeds_of,
     settings_for,
     spelled,
@@ -150,8 +150,7 @@ def _bars(details: dict[str, dict[str, list[dict[str, float]]]], names: tuple[st
 
 
 def _reading_cases(order: Order) -> list[Case]:
-    if order.data:
-        raise UserError(f"--data {order.data}", "none", "readings are of the paper's own simulation")
+    refuse_data(order, "readings are of the paper's own simulation")
     whole = order.scale == "paper"
     most = len(seeds_of(order)) if whole else ONE_BY_ONE
     return [

@@ -14,6 +14,7 @@ from fewer.core.engines.base import Training
 from fewer.core.engines.evaluate import evaluate, predictor
 from fewer.core.engines.loop import fit
 from fewer.core.engines.plain import Plain
+from fewer.core.errors import UserError
 from fewer.core.files.atomic import write_atomically
 from fewer.run.options import job_of
 from fewer.studies.order import Order
@@ -25,8 +26,8 @@ from fewer.systems.cellfree.task.survey import World
 from fewer.systems.cellfree.task.task import CellFree
 
 __all__ = [
-    "CELLS", "SEEDS", "Case", "cells", "kept_metrics", "mean_and_spread", "plan_of", "seeds_of", "settings_for",
-    "spelled", "timed_engine", "world_of",
+    "CELLS", "SEEDS", "Case", "cells", "kept_metrics", "mean_and_spread", "plan_of", "refuse_data", "seeds_of",
+    "settings_for", "spelled", "timed_engine", "world_of",
 ]  # fmt: skip
 
 SEEDS = tuple(range(1000, 1010))  # of deployments; below 100 are for tuning
@@ -38,6 +39,12 @@ _QUICK = 5  # times fewer updates than a preset has
 def seeds_of(order: Order, most: int = len(SEEDS)) -> tuple[int, ...]:
     """Deployments of the scale; a user's file is one."""
     return SEEDS[: 1 if order.data else min(DEPLOYMENTS[order.scale], most)]
+
+
+def refuse_data(order: Order, why: str) -> None:
+    """Of a study that a user's file says nothing about."""
+    if order.data:
+        raise UserError(f"--data {order.data}", "none", why)
 
 
 def cells(order: Order) -> tuple[tuple[int, int], ...]:
