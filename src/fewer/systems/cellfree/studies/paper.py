@@ -188,8 +188,8 @@ def readings(order: Order) -> Result:
         rows=rows,
         notes=[
             f"{_JUDGED} `fewer train cellfree --preset NAME` trains one of them.",
-            f"Readings of the environment ({', '.join(ENVIRONMENTS)}) have {updates[ENVIRONMENTS[0]]:,} updates: compare "
-            f"them with `{'paper' if order.scale == 'paper' else 'paper-ten'}`.",
+            f"Readings of the environment ({', '.join(ENVIRONMENTS)}) have {updates[ENVIRONMENTS[0]]:,} updates: "
+            f"compare them with `{'paper' if order.scale == 'paper' else 'paper-ten'}`.",
         ],
         details=details,
     )
