@@ -35,14 +35,18 @@ CELLS = ((100, 10), (50, 10), (100, 20))
 ERRORS_DB = (0.0, 2.0)
 TRAIN, TEST = 10_000, 4_000  # phones
 MODELS, STEPS = ("sage", "local"), 3000  # updates of 100 phones
+_GAPS = (
+    "reports of the training phones and how far below the master each candidate was, "
+    "signals between access points and where they stand"
+)
 KNOWS = {  # beside the master and the reports of the phone that asks
     "nearest 3": "where access points stand",
     "frequency": "labels of the training phones",
     "fingerprint": "reports and labels of the training phones",
     "the paper's network": "reports and labels of the training phones, signals between access points",
-    "local": "reports and labels of the training phones, signals between access points and where they stand",
-    "boosting": "reports and labels of the training phones, signals between access points and where they stand",
-    "kriging": "where the training phones stood and all they heard, where access points stand",
+    "local": _GAPS,
+    "boosting": _GAPS,
+    "kriging": "where the training phones stood and all they heard, where access points stand, how shadowing correlates",
     "ceiling": "the true map, everywhere; no competitor",
 }
 
