@@ -46,7 +46,7 @@ KNOWS = {  # beside the master and the reports of the phone that asks
     "the paper's network": "reports and labels of the training phones, signals between access points",
     "local": _GAPS,
     "boosting": _GAPS,
-    "kriging": "where the training phones stood and all they heard, where access points stand, how shadowing correlates",
+    "kriging": "where the training phones stood, all they heard, where access points stand, how shadowing correlates",
     "ceiling": "the true map, everywhere; no competitor",
 }
 
