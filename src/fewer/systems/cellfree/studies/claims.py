@@ -60,17 +60,18 @@ def _of(records: Records, study: str, reading: str, metric: str, size: int, cand
 def _number(
     metric: str, study: str, paper: float, *, sizes: Sequence[int], above: bool
 ) -> Callable[[Records], Verdict]:
-    """Whether every reading's mean is above the paper's bound, or within two spreads of its number."""
+    """Whether means are above the paper's bound, or within two spreads of its number; literal readings decide."""
 
     def judge(records: Records) -> Verdict:
-        fits, told = [], []
+        fits, literal, told = [], [], []
         for reading in records[study]["details"]:
             for size in sizes:
                 here = _of(records, study, reading, metric, size, 10)
                 fits.append(mean(here) > paper if above else abs(mean(here) - paper) <= _FAR * stdev(here))
+                literal += fits[-1:] if reading != "improved" else []
                 told.append(f"{_READINGS[reading]}, {size} access points: {_told(here)}")
-        kind = "holds" if all(fits) else "partly" if any(fits) else "fails"
-        return Verdict(kind, "; ".join(told), data=_SIMULATED, why="" if all(fits) else _TRIED)
+        kind = "holds" if all(literal) else "partly" if any(fits) else "fails"
+        return Verdict(kind, "; ".join(told), data=_SIMULATED, why="" if kind == "holds" else _TRIED)
 
     return judge
 
@@ -163,7 +164,8 @@ def _map(records: Records) -> Verdict:
     own: Mapping[str, Sequence[Mapping[str, float]]] = records["cellfree/readings"]["details"]
     white, known = ([one["other_average_precision"] for one in own[name]] for name in ("paper-white", "paper-ten"))
     told = f"average precision without the master {_told(known)} on correlated maps, {_told(white)} on white ones"
-    return Verdict("holds" if mean(known) > mean(white) else "fails", told, permutation_p(known, white), _SIMULATED)
+    kind, p = "holds" if mean(known) > mean(white) else "fails", permutation_p(known, white)
+    return Verdict(kind, told, p, _SIMULATED, "three deployments a side cannot have a p below 0.1" if p >= 0.1 else "")
 
 
 def _proximity(metric: str) -> Callable[[Records], Verdict]:
