@@ -7,7 +7,7 @@ import pytest
 
 from fewer.core.errors import UserError
 from fewer.systems.cellfree.task.clusters import closest
-from fewer.systems.cellfree.task.settings import PRESETS, Settings
+from fewer.systems.cellfree.task.settings import Settings
 from fewer.systems.cellfree.task.statistics import network_statistics
 from fewer.systems.cellfree.task.survey import World
 from fewer.systems.cellfree.task.world.deployment import Deployment
@@ -134,12 +134,6 @@ def test_the_master_is_the_strongest_and_its_gap_is_zero():
     assert (survey.gap_db[:, 0] == 0).all()
     assert (survey.gap_db >= 0).all()
     assert (survey.serving >= survey.serves(10.0).sum(axis=1)).all()
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_every_preset_builds_a_world(preset):
-    settings = PRESETS[preset](train_phones=50, pixel_m=20.0)
-    assert len(World.make(settings).survey(20, part="p")) == 20
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from fewer.systems.cellfree.task.selectors.boosting import Boosting
 from fewer.systems.cellfree.task.selectors.ceiling import Ceiling, ceiling_table, closeness
 from fewer.systems.cellfree.task.selectors.kriging import Kriging
 from fewer.systems.cellfree.task.selectors.particles import Bayes, Fingerprint
-from fewer.systems.cellfree.task.selectors.selector import Frequency, Nearest, Strongest, at_most
+from fewer.systems.cellfree.task.selectors.selector import Frequency, Nearest, at_most
 from fewer.systems.cellfree.task.settings import Settings
 from fewer.systems.cellfree.task.statistics import average_precision, calibration_error, metrics, roc_area
 from fewer.systems.cellfree.task.survey import World
@@ -59,13 +59,6 @@ def test_every_selector_lies_between_counting_and_the_ceiling(world, surveys):
         assert floor + 0.05 < one["other_average_precision"] < top, name
         assert one["calibration_error"] < 0.1, name
     assert found["kriging"]["other_average_precision"] > found["fingerprint"]["other_average_precision"]
-
-
-def test_strongest_with_everything_measured_is_perfect():
-    world = World.make(replace(SMALL, measured=9))
-    test = world.survey(300, part="test")
-    found = Strongest().fit(world, survey=test).metrics(test)
-    assert found["precision"] == found["recall_inside"] == 1.0
 
 
 def test_selecting_takes_one_phone_or_many_and_always_the_master(world, surveys):

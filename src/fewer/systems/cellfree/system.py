@@ -1,6 +1,7 @@
 """What there is of the cell-free system."""
 
 from fewer.core.system import Description, Metric, Study, System
+from fewer.systems.cellfree.presets import PRESETS
 
 __all__ = ["SYSTEM"]
 
@@ -38,25 +39,74 @@ SYSTEM = System(
     page=f"{_AT}.page",
     demo=f"{_AT}.demo:jobs",
     case=f"{_AT}.case:CASE",
+    presets=PRESETS,
     studies={
         "cellfree/statistics": Study(
-            f"{_AT}.studies.paper:statistics",
+            f"{_AT}.studies.statistics:statistics",
             "ignored links, power share, closest access points",
+            settings=f"{_AT}.studies.statistics:statistics_settings",
             remarks=f"{_AT}.studies.remarks:statistics",
         ),
-        "cellfree/fig2": Study(f"{_AT}.studies.paper:fig2", "precision and recall of the paper's network"),
-        "cellfree/fig3": Study(f"{_AT}.studies.paper:fig3", "AUC and average precision of the paper's network"),
-        "cellfree/selectors": Study(f"{_AT}.studies.selectors:selectors", "every selector against what is possible"),
+        "cellfree/fig2": Study(
+            f"{_AT}.studies.paper:fig2",
+            "precision and recall of the paper's network, both readings",
+            settings=f"{_AT}.studies.paper:figure_settings",
+            plan=f"{_AT}.studies.paper:figure_plan",
+            remarks=f"{_AT}.studies.remarks:figure",
+        ),
+        "cellfree/fig3": Study(
+            f"{_AT}.studies.paper:fig3",
+            "AUC and average precision of the paper's network, both readings",
+            settings=f"{_AT}.studies.paper:figure_settings",
+            plan=f"{_AT}.studies.paper:figure_plan",
+            remarks=f"{_AT}.studies.remarks:figure",
+        ),
+        "cellfree/readings": Study(
+            f"{_AT}.studies.paper:readings",
+            "what the paper leaves open, one change at a time",
+            settings=f"{_AT}.studies.paper:readings_settings",
+            plan=f"{_AT}.studies.paper:readings_plan",
+            remarks=f"{_AT}.studies.remarks:readings",
+        ),
+        "cellfree/phones": Study(
+            f"{_AT}.studies.demand:phones",
+            "the number of phones at validation, varied",
+            settings=f"{_AT}.studies.demand:phones_settings",
+            plan=f"{_AT}.studies.demand:phones_plan",
+            remarks=f"{_AT}.studies.remarks:phones",
+        ),
+        "cellfree/cached": Study(
+            f"{_AT}.studies.demand:cached",
+            "what cached access-point embeddings save, and what access points cost",
+            settings=f"{_AT}.studies.demand:cached_settings",
+            remarks=f"{_AT}.studies.remarks:cached",
+        ),
+        "cellfree/selectors": Study(
+            f"{_AT}.studies.selectors:selectors",
+            "every selector against what is possible, and what it may know",
+            settings=f"{_AT}.studies.selectors:selectors_settings",
+            plan=f"{_AT}.studies.selectors:selectors_plan",
+            remarks=f"{_AT}.studies.remarks:selectors",
+        ),
         "cellfree/ceiling": Study(
-            f"{_AT}.studies.selectors:ceiling", "what n measurements of error s can give at most"
+            f"{_AT}.studies.limits:ceiling",
+            "what n measurements of error s can give at most",
+            settings=f"{_AT}.studies.limits:ceiling_settings",
         ),
         "cellfree/scaling": Study(
-            f"{_AT}.studies.selectors:scaling",
+            f"{_AT}.studies.limits:scaling",
             "the local model as the network grows",
+            settings=f"{_AT}.studies.limits:scaling_settings",
+            plan=f"{_AT}.studies.limits:scaling_plan",
             remarks=f"{_AT}.studies.remarks:scaling",
         ),
-        "cellfree/se": Study(f"{_AT}.studies.efficiency:efficiency", "spectral efficiency of predicted clusters"),
+        "cellfree/se": Study(
+            f"{_AT}.studies.efficiency:efficiency",
+            "spectral efficiency of predicted clusters",
+            settings=f"{_AT}.studies.efficiency:efficiency_settings",
+        ),
     },
+    claims=f"{_AT}.studies.claims:CLAIMS",
     benches={
         "cellfree": (f"{_AT}.bench.selections", "selections a second"),
         "serve": (f"{_AT}.bench.serve", "selections a second through HTTP"),

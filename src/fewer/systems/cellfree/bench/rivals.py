@@ -24,7 +24,7 @@ from fewer.core.seed import Stream
 from fewer.sparse.convert import convert
 from fewer.systems.cellfree.task.hetero import hetero_data
 from fewer.systems.cellfree.task.settings import Settings
-from fewer.systems.cellfree.task.task import CellFree, phones_of
+from fewer.systems.cellfree.task.task import CellFree, Reports, phones_of
 
 __all__ = ["run"]
 
@@ -91,7 +91,7 @@ def _graph(rounds: int) -> Row:
     with torch.no_grad():
         calls: dict[str, Callable[[], Tensor]] = {
             "ours": lambda: task.logits(nets, reports, noise),
-            "theirs": partial(_message_passing, geometric, task, net, graph),
+            "theirs": partial(_message_passing, geometric, task, net, graph, reports),
         }
         difference = (calls["theirs"]().view(PHONES, -1)[:, 1:] - calls["ours"]()).abs().max()
         if not float(difference) < 1e-2:
@@ -101,7 +101,7 @@ def _graph(rounds: int) -> Row:
                "phones/s", seconds["theirs"] / seconds["ours"], "PyTorch Geometric message passing")  # fmt: skip
 
 
-def _message_passing(geometric: Any, task: CellFree, net: Any, graph: Any) -> Tensor:
+def _message_passing(geometric: Any, task: CellFree, net: Any, graph: Any, reports: Reports) -> Tensor:
     """Equations 2 to 4 as PyG's users write them."""
     near = graph["access_point", "near", "access_point"].edge_index
     serves = graph["access_point", "serves", "phone"].edge_index
@@ -113,15 +113,8 @@ def _message_passing(geometric: Any, task: CellFree, net: Any, graph: Any) -> Te
     h = task.constants["features"]
     for convolution in (net.first, net.second):
         h = convolution.update(h, pooled(convolution, h, near, points))
-    phones = torch.selu(net.phone(_standardised(task, graph["phone"].x)))
+    phones = torch.selu(net.phone(task.node_features(reports)))
     for convolution in (net.third, net.fourth):
         heard = pooled(convolution, h, serves, len(phones))
         h, phones = convolution.update(h, None), convolution.update(phones, heard)
     return (h[serves[0]] * phones[serves[1]]).sum(1)
-
-
-def _standardised(task: CellFree, reports: Tensor) -> Tensor:
-    """(phones, 2 L) in the units of the network."""
-    signal, known = reports.chunk(2, dim=1)
-    centre, spread = task.standard
-    return torch.cat([30.0 * (signal - centre) / spread * known, known], dim=1)

@@ -9,7 +9,7 @@ import numpy as np
 from fewer.report.figure import png
 from fewer.studies.order import Order
 from fewer.studies.study import Result
-from fewer.systems.cellfree.studies.worlds import SEEDS, paper_world
+from fewer.systems.cellfree.studies.worlds import refuse_data, seeds_of, settings_for, world_of
 from fewer.systems.cellfree.task.arrays import Bools, generator
 from fewer.systems.cellfree.task.selectors.boosting import Boosting
 from fewer.systems.cellfree.task.selectors.kriging import Kriging
@@ -17,10 +17,14 @@ from fewer.systems.cellfree.task.selectors.selector import Nearest, Selection, S
 from fewer.systems.cellfree.task.spectral.efficiency import Setup
 from fewer.systems.cellfree.task.spectral.report import Comparison, compare, pooled
 
-__all__ = ["efficiency"]
+__all__ = ["efficiency", "efficiency_settings"]
 
 PHONES = 20  # at a time, on 10 pilots
-ACCESS_POINTS, MEASURED = 100, 3
+ACCESS_POINTS, MEASURED, CANDIDATES = 100, 3, 20
+TRAIN = 10_000  # phones
+DROPS = {"quick": 3, "full": 10, "paper": 10}  # times that phones are placed in a deployment
+MOST = 5  # deployments
+SCHEMES = ("mr", "lp-mmse", "p-mmse")
 COLUMNS = ("uplink_median_lost_percent", "uplink_likely95_lost_percent", "downlink_median_lost_percent",
            "downlink_likely95_lost_percent", "servers_per_phone_predicted")  # fmt: skip
 
@@ -32,24 +36,33 @@ def _clusters(selection: Selection, access_points: int) -> Bools:
     return found
 
 
+def efficiency_settings(order: Order) -> dict[str, Any]:
+    """Deployments, phones and how they are processed."""
+    seeds = seeds_of(order, MOST)
+    return {
+        "deployments": list(seeds), "drops": DROPS[order.scale], "phones": PHONES, "train_phones": TRAIN,
+        "measured": MEASURED, "schemes": list(SCHEMES), "realisations": Setup().realisations,
+        "settings": vars(settings_for(order, "improved", (ACCESS_POINTS, CANDIDATES), seeds[0])),
+    }  # fmt: skip
+
+
 def efficiency(order: Order) -> Result:
     """Median and 95 %-likely efficiency lost by each selector, and the measurements it saves."""
-    scale, log = order.scale, order.log
-    seeds, drops = (SEEDS[:2], 3) if scale == "quick" else (SEEDS, 10)
-    schemes = ("mr", "lp-mmse", "p-mmse")
+    refuse_data(order, "a log of received power is no gain; the study simulates")
+    log, seeds = order.log, seeds_of(order, MOST)
     found: dict[tuple[str, str], list[Comparison]] = {}
     for seed in seeds:
-        world = paper_world(ACCESS_POINTS, 20, seed)
-        train = world.survey(10_000, part="train")
+        world = world_of(order, "improved", (ACCESS_POINTS, CANDIDATES), seed)
+        train = world.survey(TRAIN, part="train")
         kinds: dict[str, Selector] = {"kriging": Kriging(), "boosting": Boosting(), "nearest 3": Nearest(3)}
         fitted = {name: one.fit(world, survey=train) for name, one in kinds.items()}
-        for drop in range(drops):
+        for drop in range(DROPS[order.scale]):
             phones = generator(seed, f"efficiency/{drop}").uniform(0, world.deployment.side_m, (PHONES, 2))
             gain = world.deployment.gain_db(phones)
             survey = world.survey_at(phones, generator(seed, f"efficiency reports/{drop}"))
             for name, selector in fitted.items():
                 clusters = _clusters(selector.select(survey.master, survey.rsrp_db), len(world.deployment))
-                for scheme in schemes:
+                for scheme in SCHEMES:
                     one = compare(gain, clusters, setup=Setup(scheme=scheme, seed=drop), measured=MEASURED)
                     found.setdefault((name, scheme), []).append(one)
         log(f"deployment {seed}")
@@ -62,7 +75,8 @@ def efficiency(order: Order) -> Result:
         log(" | ".join(map(str, rows[-1])))
     best = {key[0]: pooled(each) for key, each in found.items() if key[1] == "p-mmse"}
     return Result(
-        title=f"Spectral efficiency lost by choosing from {MEASURED} measurements instead of {ACCESS_POINTS}",
+        title=f"Spectral efficiency lost by choosing from {MEASURED} measurements instead of {ACCESS_POINTS}, "
+        f"simulated, {len(seeds)} deployments",
         columns=["selector", "scheme", *(column.replace("_", " ") for column in COLUMNS)],
         rows=rows,
         notes=[

@@ -1,21 +1,18 @@
-"""Every choice of the cell-free task, with its unit, and the published scenarios as named constructors."""
+"""Every choice of the cell-free task, with its unit."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from fewer.core.errors import UserError
 from fewer.core.settings import check_choices, check_ranges, setting
 
-__all__ = ["PRESETS", "Settings"]
+__all__ = ["Settings"]
 
 PLACEMENTS = ("uniform", "grid", "clustered", "poisson")
 SHADOW_METHODS = ("fft", "claussen4", "claussen8", "claussen12", "spectral")
 CLUSTER_RULES = ("distance", "rsrp", "learned")
-MODELS = ("local", "sage")
+MODELS = ("local", "sage", "sage-literal")
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,9 @@ class Settings:
     threshold_db: float = setting(10.0, "an access point serves if it is less than this below the master", "dB")
     candidates: int = setting(10, "candidate access points per master, master not counted")
     cluster_by: str = setting("distance", "how candidates are chosen: " + ", ".join(CLUSTER_RULES))
-    model: str = setting("local", "local (cost independent of the network's size) or sage (the paper's)")
+    model: str = setting(
+        "local", "local (cost independent of size), sage (the paper's, inputs scaled), sage-literal (raw)"
+    )
     width: int = setting(96, "hidden width of the local model")
     train_phones: int = setting(10_000, "phones to learn from")
     validation_phones: int = setting(2_000, "phones to choose by")
@@ -66,40 +65,6 @@ class Settings:
                 "measured access points among the candidates",
                 "measure fewer or raise candidates",
             )
-
-    @classmethod
-    def paper(cls, **changes: Any) -> Settings:
-        """The paper's model on its L = 100 network, with the constants that reproduce its statistics."""
-        return cls(**{"model": "sage", **changes})
-
-    @classmethod
-    def paper_text(cls, access_points: int = 100, **changes: Any) -> Settings:
-        """Areas as the paper's setup states them: 100 in 1 km x 1 km, 50 in 2 km x 2 km."""
-        return cls(**{"access_points": access_points, "side_m": 1000.0 if access_points >= 100 else 2000.0, **changes})
-
-    @classmethod
-    def paper_density(cls, access_points: int = 100, **changes: Any) -> Settings:
-        """Densities as the paper's results state them: 100 in 2 km x 2 km (25/km2), 50 in 1 km x 1 km (50/km2)."""
-        return cls(**{"access_points": access_points, "side_m": 2000.0 if access_points >= 100 else 1000.0, **changes})
-
-    @classmethod
-    def ref3(cls, **changes: Any) -> Settings:
-        """Scalable cell-free massive MIMO systems (2020): 10 dB without correlation, wrapped 2 km."""
-        given = {"side_m": 2000.0, "wrap": True, "shadowing_db": 10.0, "decorrelation_m": 0.0, "site_correlation": 0.0}
-        return cls(**{**given, **changes})
-
-    @classmethod
-    def book(cls, **changes: Any) -> Settings:
-        """Foundations of user-centric cell-free massive MIMO (2021): 4 dB, halved every 9 m, wrapped 1 km."""
-        given = {"wrap": True, "shadowing_db": 4.0, "decorrelation_m": 9 / math.log(2), "site_correlation": 0.0}
-        # the book states -30.5 dB at 1 m; the task's reference is 1 km
-        return cls(**{**given, "exponent": 3.67, "gain_at_1km_db": -30.5 - 3 * 36.7, **changes})
-
-    @classmethod
-    def vienna(cls, **changes: Any) -> Settings:
-        """The Vienna system level simulator's maps: 10 dB, 20 m, 0.5 between sites, 8 neighbours."""
-        given = {"shadowing_db": 10.0, "decorrelation_m": 20.0, "site_correlation": 0.5, "shadowing": "claussen8"}
-        return cls(**{**given, **changes})
 
 
 _CHOICES = {"placement": PLACEMENTS, "shadowing": SHADOW_METHODS, "cluster_by": CLUSTER_RULES, "model": MODELS}
@@ -127,12 +92,3 @@ _RANGES = (
     ("validation_phones", 1, 10**8),
     ("test_phones", 1, 10**8),
 )
-
-PRESETS: dict[str, Callable[..., Settings]] = {
-    "paper": Settings.paper,
-    "paper-text": Settings.paper_text,
-    "paper-density": Settings.paper_density,
-    "ref3": Settings.ref3,
-    "book": Settings.book,
-    "vienna": Settings.vienna,
-}

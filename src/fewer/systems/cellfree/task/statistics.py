@@ -27,6 +27,8 @@ def network_statistics(survey: Survey, threshold_db: float) -> dict[str, float]:
         "closest": float(serves[:, 1].mean()),
         "closest_three": float(serves[:, 1:4].mean()),
         "serving_per_phone": float(survey.serving.mean()),
+        "positive": float(serves.mean()),
+        "fewer_than_three": float((survey.serving < 3).mean()),
     }
 
 

@@ -73,8 +73,9 @@ class CellFree(Task[Phones]):
         clusters, deployment = self.world.clusters, self.world.deployment
         if self.settings.model == "local":
             return {"around": _tensor(surroundings(deployment, clusters))}
-        (center, spread), (neighbours, strength, heard) = self.standard, access_point_graph(deployment)
-        features = np.concatenate([_SAGE_SCALE * (strength - center) * heard / spread, heard], axis=1)
+        (center, spread), (neighbours, features, heard) = self.standard, access_point_graph(deployment)
+        if self.settings.model == "sage":
+            features = np.concatenate([_SAGE_SCALE * (features - center) * heard / spread, heard], axis=1)
         return {
             "features": _tensor(features),
             "neighbours": torch.from_numpy(neighbours),
@@ -93,12 +94,14 @@ class CellFree(Task[Phones]):
 
     def networks(self) -> dict[str, nn.Module]:
         count, slots = len(self.world.deployment), self.settings.candidates + 1
-        if self.settings.model == "sage":
-            return {"net": Sage(count)}
+        if self.settings.model != "local":
+            return {"net": Sage(count, inputs=self.constants["features"].shape[1])}
         reports, around = 2 * self.settings.measured, self.constants["around"].shape[1]
         return {"net": Local(count, slots - 1, reports=reports, around=around, width=self.settings.width)}
 
     def objectives(self) -> tuple[Objective[Phones], ...]:
+        if self.settings.model == "sage-literal":
+            return (Objective(("net",), self._loss),)  # the paper names no optimiser: the training's own
         # one cycle: a short rise, then a cosine down to zero
         rate = 2e-3 if self.settings.model == "sage" else 1e-2
         optimizer = Optimizer(lr=rate, clip=5.0, warmup=200, decay_from=0.1)
@@ -111,7 +114,7 @@ class CellFree(Task[Phones]):
         return Reports(batch.master, batch.rsrp_db, batch.reported)
 
     def predict(self, nets: Nets, inputs: Reports, noise: Noise) -> Tensor:
-        if self.settings.model == "sage":
+        if self.settings.model != "local":
             return torch.sigmoid(self._sage(nets, inputs))
         # the master always reports, so its flag is the probability that it serves
         return torch.cat([inputs.reported[:, :1], torch.sigmoid(self._local(nets, inputs))], dim=1)
@@ -163,16 +166,20 @@ class CellFree(Task[Phones]):
         return (inputs.rsrp_db - self.standard[0]) / self.standard[1] * inputs.reported
 
     def _sage(self, nets: Nets, inputs: Reports) -> Tensor:
-        constants = self.constants
-        at = constants["identity"][constants["measured"][inputs.master]]  # (phones, measured, L)
+        graph = (self.constants[name][None] for name in ("features", "neighbours", "candidates"))
+        return nets.net(self.node_features(inputs), inputs.master, *graph)  # type: ignore[no-any-return]
+
+    def node_features(self, inputs: Reports) -> Tensor:
+        """What the paper's network is told of phones: (phones, L) raw dB, 0 where not measured, or (phones, 2 L)."""
+        at = self.constants["identity"][self.constants["measured"][inputs.master]]  # (phones, measured, L)
+        if self.settings.model == "sage-literal":
+            return torch.matmul((inputs.rsrp_db * inputs.reported)[:, None], at).flatten(1)
         values = torch.stack([_SAGE_SCALE * self._standardised(inputs), inputs.reported], dim=1)
-        reports = torch.matmul(values, at).flatten(1)  # (phones, 2 L)
-        graph = (constants[name][None] for name in ("features", "neighbours", "candidates"))
-        return nets.net(reports, inputs.master, *graph)  # type: ignore[no-any-return]
+        return torch.matmul(values, at).flatten(1)
 
     def _link_logits(self, nets: Nets, inputs: Reports) -> Tensor:
         """(phones, c), master left out."""
-        if self.settings.model == "sage":
+        if self.settings.model != "local":
             return self._sage(nets, inputs)[:, 1:]
         return self._local(nets, inputs)
 
@@ -181,7 +188,7 @@ class CellFree(Task[Phones]):
         return functional.binary_cross_entropy_with_logits(logits, serves, reduction="none")
 
     def _loss(self, nets: Nets, batch: Phones, noise: Noise) -> Tensor:
-        if self.settings.model == "sage":
+        if self.settings.model != "local":
             return self._entropy(self._sage(nets, self.inputs(batch)), batch.gap_db).mean()
         logit, log_slope = self._local(nets, self.inputs(batch), gaps=True).unbind(dim=2)
         gap = batch.gap_db[:, 1:]

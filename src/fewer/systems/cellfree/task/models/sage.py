@@ -60,15 +60,16 @@ class PoolConvolution(nn.Module):
 class Sage(nn.Module):
     """N = 2 convolutions among access points, M = 2 from them to phones, every embedding as wide as there are points.
 
-    Inputs are values and, beside them, which of them exist: the paper's 0 for "not measured" is also a signal level.
+    The paper's inputs are L raw values. Ours are 2 L, scaled values and beside them which of them exist: the paper's 0
+    for "not measured" is also a signal level.
     """
 
-    def __init__(self, access_points: int) -> None:
+    def __init__(self, access_points: int, inputs: int) -> None:
         super().__init__()
         width = access_points
-        self.first = PoolConvolution(2 * width, width)
+        self.first = PoolConvolution(inputs, width)
         self.second = PoolConvolution(width, width)
-        self.phone = nn.Linear(2 * width, width)
+        self.phone = nn.Linear(inputs, width)
         self.third = PoolConvolution(width, width)
         self.fourth = PoolConvolution(width, width)
 
@@ -88,7 +89,7 @@ class Sage(nn.Module):
     def forward(
         self, reports: Tensor, master: Tensor, features: Tensor, neighbours: Tensor, clusters: Tensor
     ) -> Tensor:
-        """(phones, c + 1) logits from reports (phones, 2 L); the graph comes with a leading axis of one."""
+        """(phones, c + 1) logits from reports (phones, inputs); the graph comes with a leading axis of one."""
         known = self.access_points(features[0], neighbours[0], clusters[0])
         return self.phones(reports, master, clusters[0][master], known)
 

@@ -16,7 +16,7 @@ from fewer.systems.cellfree.task.statistics import metrics
 from fewer.systems.cellfree.task.survey import Survey, World
 from fewer.systems.cellfree.task.world.deployment import Deployment
 
-__all__ = ["Frequency", "Nearest", "Selection", "Selector", "Strongest", "at_most"]
+__all__ = ["Frequency", "Nearest", "Selection", "Selector", "at_most"]
 
 
 @dataclass(frozen=True)
@@ -135,31 +135,6 @@ class Nearest(Selector):
     def scores(self, master: Integers, rsrp_db: Floats, reported: Bools) -> Floats:
         slots = np.arange(self.world.clusters.candidates.shape[1])
         return np.tile(1 / (1 + np.exp(slots - self.k - 0.5)), (len(master), 1))
-
-
-class Strongest(Selector):
-    """The k strongest measured candidates within the threshold: needs a world in which all of them are measured."""
-
-    def __init__(self, k: int | None = None) -> None:
-        self.k = k
-
-    def learn(self, survey: Survey) -> None:
-        """Nothing to learn, but the slots of what is measured."""
-        clusters = self.world.clusters
-        same = clusters.measured[:, :, None] == clusters.candidates[:, None, :]
-        self._slot = np.where(same.any(axis=2), same.argmax(axis=2), -1)  # (L, measured)
-
-    def scores(self, master: Integers, rsrp_db: Floats, reported: Bools) -> Floats:
-        found = np.zeros((len(master), self.world.clusters.candidates.shape[1]))
-        gap = rsrp_db[:, :1] - rsrp_db
-        score = np.where(reported, 1 / (1 + np.exp(gap - self.world.settings.threshold_db)), 0.0)
-        slot = self._slot[master]
-        phone, column = np.nonzero(slot >= 0)
-        found[phone, slot[phone, column]] = score[phone, column]
-        if self.k is not None and self.k + 1 < found.shape[1]:
-            least = np.sort(found, axis=1)[:, -self.k - 1]
-            found = np.where(found >= least[:, None], found, 0.0)
-        return found
 
 
 class Frequency(Selector):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -13,8 +13,8 @@ from fewer.core.engines.loop import fit
 from fewer.core.engines.plain import Plain
 from fewer.core.task import Predict
 from fewer.systems.cellfree.task.arrays import Bools, Floats, Integers
+from fewer.systems.cellfree.task.models.cached import cached_predictor
 from fewer.systems.cellfree.task.selectors.selector import Selector
-from fewer.systems.cellfree.task.settings import Settings
 from fewer.systems.cellfree.task.survey import Survey, World
 from fewer.systems.cellfree.task.task import CellFree, Phones
 
@@ -43,13 +43,12 @@ class Trained(Selector):
         self.training = Training(steps=steps, batch=batch)
 
     def learn(self, survey: Survey) -> None:
-        settings: Settings = self.world.settings
-        changed: dict[str, Any] = {**vars(settings), "model": self.model}
-        self.task = CellFree(Settings(**changed), world=self.world, survey=survey)
+        self.task = CellFree(replace(self.world.settings, model=self.model), world=self.world, survey=survey)
         engine = Plain(self.task, self.training, self.seed)
         fit(engine)
         self.modules = engine.state.modules_of(0)
-        self._predict = predictor(self.task, self.modules)
+        make = predictor if self.model == "local" else cached_predictor
+        self._predict: Predict = make(self.task, self.modules)
 
     def scores(self, master: Integers, rsrp_db: Floats, reported: Bools) -> Floats:
         parts = [slice(first, first + 4096) for first in range(0, len(master), 4096)]
