@@ -163,8 +163,17 @@ def curves(order: Order) -> Result:
         columns=["figure", "scale", "recipe", "seeds", "clean", "attacked", "paper, clean", "paper, attacked"],
         rows=rows,
         figures={"vision-fig2-3.png": _draw(found)},
-        details={"runs": found, "paper": PAPER},
+        details={"runs": _curves(found), "paper": PAPER},
     )
+
+
+def _curves(found: Mapping[str, Mapping[str, Sequence[Row]]]) -> dict[str, Any]:
+    """What is drawn; the tables hold the rest of every run."""
+    drawn = ("seed", "clean", "fgsm", "pgd40", "points")
+    return {
+        attack: {name: [{key: row[key] for key in drawn} for row in rows] for name, rows in by_name.items()}
+        for attack, by_name in found.items()
+    }
 
 
 def _own(attack: str) -> str:
