@@ -118,8 +118,9 @@ def missing(pieces: Mapping[str, Recipe], found: Mapping[str, Sequence[Mapping[s
     for name, piece in pieces.items():
         seeds = set(piece.seeds) - {row["seed"] for row in found.get(name, ())}
         if seeds:
-            lacking.append(f"{name} (seed {', '.join(map(str, sorted(seeds)))})")
-    return [f"Not trained: {'; '.join(lacking)}."] if lacking else []
+            some = "" if len(seeds) == len(piece.seeds) else f" (seed {', '.join(map(str, sorted(seeds)))})"
+            lacking.append(f"{name}{some}")
+    return [f"Not trained: {', '.join(lacking)}."] if lacking else []
 
 
 _HALF = "half clean and half attacked loss, the whole budget from the first step, SGD 1e-3"
