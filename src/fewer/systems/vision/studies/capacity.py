@@ -118,8 +118,9 @@ def missing(pieces: Mapping[str, Recipe], found: Mapping[str, Sequence[Mapping[s
     for name, piece in pieces.items():
         seeds = set(piece.seeds) - {row["seed"] for row in found.get(name, ())}
         if seeds:
-            lacking.append(f"{name} (seed {', '.join(map(str, sorted(seeds)))})")
-    return [f"Not trained: {'; '.join(lacking)}."] if lacking else []
+            some = "" if len(seeds) == len(piece.seeds) else f" (seed {', '.join(map(str, sorted(seeds)))})"
+            lacking.append(f"{name}{some}")
+    return [f"Not trained: {', '.join(lacking)}."] if lacking else []
 
 
 _HALF = "half clean and half attacked loss, the whole budget from the first step, SGD 1e-3"
@@ -163,8 +164,17 @@ def curves(order: Order) -> Result:
         columns=["figure", "scale", "recipe", "seeds", "clean", "attacked", "paper, clean", "paper, attacked"],
         rows=rows,
         figures={"vision-fig2-3.png": _draw(found)},
-        details={"runs": found, "paper": PAPER},
+        details={"runs": _curves(found), "paper": PAPER},
     )
+
+
+def _curves(found: Mapping[str, Mapping[str, Sequence[Row]]]) -> dict[str, Any]:
+    """What is drawn; the tables hold the rest of every run."""
+    drawn = ("seed", "clean", "fgsm", "pgd40", "points")
+    return {
+        attack: {name: [{key: row[key] for key in drawn} for row in rows] for name, rows in by_name.items()}
+        for attack, by_name in found.items()
+    }
 
 
 def _own(attack: str) -> str:

@@ -11,7 +11,7 @@ from fewer.studies.remarks import Record
 from fewer.studies.words import listed
 from fewer.systems.vision.studies.capacity import PAPER, recipe_of
 from fewer.systems.vision.studies.measure import stood, troubles
-from fewer.systems.vision.studies.mismatch import CANDIDATES, JUDGES, nearest_point, parts
+from fewer.systems.vision.studies.mismatch import JUDGES, nearest_point, parts
 
 __all__ = ["audits", "explained", "explanations", "features", "tickets", "trainings", "variants"]
 
@@ -104,7 +104,7 @@ def audits(record: Record) -> list[str]:
 
 def variants(record: Record) -> list[str]:
     """What depth and width change under PGD-40, scale by scale."""
-    rows: Mapping[str, Sequence[Row]] = record["details"]
+    rows: Mapping[str, Sequence[dict[str, Any]]] = record["details"]
     lines = []
     for name, found in rows.items():
         base, _, kind = name.rpartition("-")
@@ -114,7 +114,7 @@ def variants(record: Record) -> list[str]:
             )
             more = found[0]["weights"] / rows[base][0]["weights"]
             lines.append(f"{base} {kind}: {gain:+.1f} points under PGD-40 with {more:.2f} times the weights.")
-    return lines
+    return lines + [f"{name}: {line}" for name, found in rows.items() for line in troubles(list(found), _CLASSES)]
 
 
 def explained(record: Record) -> dict[tuple[str, str], dict[int, bool]]:
@@ -159,11 +159,12 @@ def explanations(record: Record) -> list[str]:
         best = max(sum(met for number, met in scales.items() if number < 3) for scales in tried.values())
         ways = [way for way, s in tried.items() if best and sum(m for n, m in s.items() if n < 3) == best]
         asked = max(sum(number < 3 for number in scales) for scales in tried.values())
-        changes = sum(attack in by_attack for by_attack in CANDIDATES.values())
+        changes = len({way.split(",")[0] for way in tried})
+        large = any(3 in scales for scales in tried.values())
         nearest = f"; the most, {best}, by {listed(ways)}" if ways else ""
         lines.append(
             f"Table {table}, {asked} small scales: of {len(tried)} ways ({changes} trainings, judged in several ways) "
             f"{sum(all(s.values()) for s in tried.values())} come within {_CLOSE:.0f} points of clean and attacked "
-            f"accuracy at every scale and leave scale 3 robust where it was tried{nearest}."
+            f"accuracy at every scale{' and leave scale 3 robust' if large else ' (scale 3 was not tried)'}{nearest}."
         )
     return lines
