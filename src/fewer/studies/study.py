@@ -36,6 +36,7 @@ class Result:
     notes: list[str] = field(default_factory=list)  # how it was made
     figures: dict[str, bytes] = field(default_factory=dict)  # contents by file name
     details: dict[str, Any] = field(default_factory=dict)  # JSON-able; every single number
+    commands: list[str] = field(default_factory=list)  # all that make it from nothing; none: the one that asked for it
     remarks: list[str] = field(default_factory=list)  # what came out, computed from all the above by `reproduce`
 
     def record(self) -> dict[str, Any]:
@@ -87,6 +88,7 @@ def reproduce(order: Order) -> Result:
         )  # fmt: skip
     _refuse_loss(path, order.scale, len(result.rows))
     result.remarks = remarks_on(order.study, json.loads(json.dumps(result.record())))
+    result.commands = result.commands or [order.command()]
     settings = imported(order.asked.settings)(order) if order.asked.settings else {}
     record = {
         "study": order.study, "scale": order.scale, "settings": settings, **result.record(),
