@@ -24,9 +24,12 @@ SCALES = {
 _OF_ALL: dict[str, Study] = {
     "matrix": Study(
         "fewer.studies.matrix.matrix:matrix", "every way of pruning on every task",
-        remarks="fewer.studies.matrix.remarks:winners",
+        settings="fewer.studies.matrix.cases:settings", remarks="fewer.studies.matrix.remarks:winners",
     ),
-    "transfer": Study("fewer.studies.transfer:transfer", "hardening, voting and packing on every task"),
+    "transfer": Study(
+        "fewer.studies.transfer:transfer", "hardening, voting and packing on every task",
+        settings="fewer.studies.transfer:settings",
+    ),
 }  # fmt: skip
 
 
