@@ -11,7 +11,7 @@ from fewer.core.registry import systems
 from fewer.core.settings import nearest
 from fewer.core.system import Study
 
-__all__ = ["SCALES", "Log", "Order", "studies"]
+__all__ = ["SCALES", "Log", "Order", "file_of", "studies"]
 
 Log = Callable[[str], None]
 
@@ -41,6 +41,11 @@ def studies() -> dict[str, Study]:
     return found | _OF_ALL
 
 
+def file_of(study: str) -> str:
+    """The name of the file that keeps a study's result."""
+    return f"{study.replace('/', '-')}.json"
+
+
 @dataclass(frozen=True)
 class Order:
     """It can be sent to other processes if its log can."""
@@ -67,7 +72,7 @@ class Order:
     @property
     def file(self) -> Path:
         """Where its result is written."""
-        return self.out / f"{self.study.replace('/', '-')}.json"
+        return self.out / file_of(self.study)
 
     def command(self) -> str:
         """What asks for the same again, from the shell, with a folder of one's own."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from fewer.cli.words import offer
 from fewer.core.errors import UserError
+from fewer.core.registry import systems
 from fewer.core.settings import either
 from fewer.studies.order import SCALES
 
@@ -30,6 +31,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="make only these, or all; without it a study is put together from the pieces that lie in --out",
     )  # fmt: skip
     parser.add_argument("--data", default="", help="your files in the paper's format, instead of the scale's own data")
+    claims = parser.add_argument(
+        "--claims", nargs="?", const="", metavar="PAPER",
+        help="every testable sentence of the papers, or of one, held against the results in --out",
+    )  # fmt: skip
+    offer(claims, systems)
     parser.add_argument("--estimate", action="store_true", help="only say how long each training would take here")
     parser.add_argument("--seeds", help="of the pieces: 0,1,2 (default: their own)")
     parser.add_argument("--processes", type=int, default=1, help="pieces that are made at a time")
@@ -65,6 +71,9 @@ def run(arguments: argparse.Namespace) -> None:
     from fewer.studies.order import studies
     from fewer.studies.pieces import listed
 
+    if arguments.claims is not None:
+        _show_claims(arguments.claims, Path(arguments.out), arguments.json)
+        return
     if arguments.list and not arguments.study:
         show({name: study.line for name, study in studies().items()}, arguments.json)
         return
@@ -78,6 +87,23 @@ def run(arguments: argparse.Namespace) -> None:
         show({"pieces": made, "out": arguments.out}, arguments.json)
     else:
         _make(order, arguments)
+
+
+def _show_claims(paper: str, folder: Path, quiet: bool) -> None:
+    from fewer.cli.show import show
+    from fewer.studies.claims import VERDICTS, counted, ledger, records_in, told
+
+    records = records_in(folder)
+    if not records:
+        raise UserError(f"no result of a study in {folder}", "some to judge claims by", "name their folder by --out")
+    lines = ledger(records, paper)
+    if quiet:
+        show(lines, True)
+        return
+    for name, kinds in counted(lines).items():
+        print(f"{name}: {', '.join(f'{count} {kind}' for kind, count in kinds.items() if count)}")
+        print("\n".join(told(line) for line in lines if line["paper"] == name))
+    print("\n".join(f"{kind}: {meaning}" for kind, meaning in VERDICTS.items()))
 
 
 def _show_estimate(order: Order, quiet: bool) -> None:
