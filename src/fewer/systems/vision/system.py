@@ -10,6 +10,7 @@ _PIECES = f"{_AT}.studies.catalogue:catalogue"
 SYSTEM = System(
     line="small classifiers that withstand adversarial images",
     task=f"{_AT}.task.task:Vision",
+    paper="Towards lighter adversarially robust model (Huang, Jin, Xue)",
     description=Description(
         "Vision: which digit is it?",
         "A classifier looks at an image and names what it shows. It should still do so when somebody changes every "
