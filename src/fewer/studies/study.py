@@ -36,8 +36,8 @@ class Result:
     notes: list[str] = field(default_factory=list)  # how it was made
     figures: dict[str, bytes] = field(default_factory=dict)  # contents by file name
     details: dict[str, Any] = field(default_factory=dict)  # JSON-able; every single number
-    commands: list[str] = field(default_factory=list)  # all that make it from nothing; none: the one that asked for it
     remarks: list[str] = field(default_factory=list)  # what came out, computed from all the above by `reproduce`
+    commands: list[str] = field(default_factory=list)  # all that make it from nothing; none: the one that asked for it
 
     def record(self) -> dict[str, Any]:
         """As JSON keeps it: figures by their names."""
@@ -87,8 +87,8 @@ def reproduce(order: Order) -> Result:
             "name their folder by --out, or use --scale quick",
         )  # fmt: skip
     _refuse_loss(path, order.scale, len(result.rows))
-    result.remarks = remarks_on(order.study, json.loads(json.dumps(result.record())))
     result.commands = result.commands or [order.command()]
+    result.remarks = remarks_on(order.study, json.loads(json.dumps(result.record())))
     settings = imported(order.asked.settings)(order) if order.asked.settings else {}
     record = {
         "study": order.study, "scale": order.scale, "settings": settings, **result.record(),
