@@ -38,5 +38,5 @@ def section(name: str, record: dict[str, Any], lines: list[dict[str, Any]]) -> s
     if len(rows) < len(shown["rows"]):
         origin += f" The first {len(rows)} of {len(shown['rows'])} rows."
     claim = next((line for line in lines if line["studies"][:1] == [record["study"]] and line["numbers"]), None)
-    said = [f"The paper: {claim['says']} Ours, *{claim['verdict']}*: {claim['numbers']}"] if claim else []
+    said = [f"The paper: {claim['says'].rstrip('.')}. Ours, *{claim['verdict']}*: {claim['numbers']}"] if claim else []
     return "\n\n".join([f"**{record['title']}**", *said, markdown(shown["columns"], rows), origin])
