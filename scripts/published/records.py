@@ -28,7 +28,7 @@ def placed() -> dict[str, list[str]]:
     found: dict[str, list[tuple[float, int, str]]] = {family: [] for family in FAMILIES}
     for name, record in results().items():
         listed = order.index(name) if name in order else len(order)
-        found[name.partition("-")[0]].append((record.get("place") or float("inf"), listed, name))
+        found.setdefault(name.partition("-")[0], []).append((record.get("place") or float("inf"), listed, name))
     return {family: [name for *_, name in sorted(entries)] for family, entries in found.items()}
 
 

@@ -45,14 +45,11 @@ def section(name: str, record: dict[str, Any]) -> str:
 
 
 def tables(record: dict[str, Any]) -> list[str]:
-    """The table; where there is a short form for readers, that one first."""
-    whole = markdown(record["columns"], record["rows"])
-    short = record.get("readme")
-    if not short and len(record["rows"]) <= MOST:
+    """The table; a long one folded, behind its short form for readers where it has one."""
+    whole, short = markdown(record["columns"], record["rows"]), record.get("readme")
+    if len(record["rows"]) <= MOST:
         return [whole]
     shown = [markdown(short["columns"], short["rows"])] if short else []
-    if short and (short["columns"], short["rows"]) == (record["columns"], record["rows"]):
-        return shown
     return [*shown, folded(f"All {len(record['rows'])} rows", whole)]
 
 
