@@ -92,6 +92,7 @@ def test_a_ledger_that_cannot_be_made_is_one_line(
     assert main(["reproduce", "--claims", *words, "--out", str(tmp_path)]) == 2
     said = capsys.readouterr().err
     assert told in said and said.count("\n") == 1
+    assert main(["reproduce", "matrix", "--claims"]) == 2 and "leave the study out" in capsys.readouterr().err
     (tmp_path / "transfer.json").write_text("{")
     assert main(["reproduce", "--claims", "--out", str(tmp_path)]) == 2 and "no JSON" in capsys.readouterr().err
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fewer.cli import parser
 from fewer.cli.verbs.reproduce import order_of
+from fewer.core.errors import UserError
 from fewer.core.system import imported
-from fewer.studies.order import studies
-from fewer.studies.pieces import pieces_of
+from fewer.studies.order import _OF_ALL, SCALES, Order, studies
+from fewer.studies.pieces import pieces_of, silent
 from tests.studies.records import RESULTS, ROOT
 
 # studies that do not say their settings yet: each leaves this list when it does, and none joins it
@@ -80,6 +82,18 @@ def test_the_last_command_stands_for_the_settings_that_the_result_was_made_with(
     assert (order.study, order.scale) == (record["study"], record["scale"])
     meant = imported(order.asked.settings)(order)
     assert json.loads(json.dumps(meant)) == record["settings"]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("name", [name for name, study in studies().items() if study.settings])
+def test_settings_are_said_at_every_scale_without_making_anything(name: str, scale: str, tmp_path: Path) -> None:
+    order = Order(name, scale, tmp_path / "none", silent)
+    if scale == "paper" and name in _OF_ALL:
+        with pytest.raises(UserError, match="no paper made"):
+            imported(order.asked.settings)(order)
+    else:
+        assert json.loads(json.dumps(imported(order.asked.settings)(order), allow_nan=False))
+    assert not order.out.exists()
 
 
 def test_every_study_says_its_settings_but_for_those_that_are_known_to_lack_them() -> None:

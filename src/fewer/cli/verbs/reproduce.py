@@ -72,6 +72,8 @@ def run(arguments: argparse.Namespace) -> None:
     from fewer.studies.pieces import listed
 
     if arguments.claims is not None:
+        if arguments.study:
+            raise UserError(f"{arguments.study} beside --claims", "a paper behind it, or none", "leave the study out")
         _show_claims(arguments.claims, Path(arguments.out), arguments.json)
         return
     if arguments.list and not arguments.study:
