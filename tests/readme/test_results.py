@@ -35,6 +35,7 @@ def test_every_result_stands_with_its_rows_sentences_pictures_and_commands(name:
 def test_the_readme_has_a_table_of_each_field_and_none_of_the_matrix() -> None:
     shown = {name for name in RESULTS if f"`results/{name}.json`" in README}
     assert {name.partition("-")[0] for name in shown} == {*SYSTEMS, "bench"} and len(shown) == 5
+    assert README.count("\nThe paper: ") == len(claims()), "what the paper says stands above the table"
 
 
 @pytest.mark.parametrize("page", ["CLAIMS.md", "docs/claims.md"])
