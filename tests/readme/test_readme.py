@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import runpy
 import shlex
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from fewer.cli import main
+from tests.studies.records import RESULTS
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -30,10 +30,8 @@ def test_the_measured_tables_are_those_of_the_results(monkeypatch: pytest.Monkey
 
 
 def test_every_result_says_its_command_and_its_hardware() -> None:
-    for path in (ROOT / "results").glob("*.json"):
-        record = json.loads(path.read_text())
-        assert record["command"].startswith("fewer "), path.name
-        assert record["hardware_in_words"], path.name
+    for name, record in RESULTS.items():
+        assert record["command"].startswith("fewer ") and record["hardware_in_words"], name
 
 
 def commands(heading: str) -> list[str]:

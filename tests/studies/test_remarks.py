@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fewer.studies.order import studies
 from fewer.studies.remarks import remarks_on, with_remarks
+from tests.studies import records
 
-RESULTS = {
-    path.stem: json.loads(path.read_text())
-    for path in sorted((Path(__file__).parents[2] / "results").glob("*.json"))
-    if not path.stem.startswith("bench-")
-}
+RESULTS = {name: record for name, record in records.RESULTS.items() if not name.startswith("bench-")}
 
 
 @pytest.mark.parametrize("name", RESULTS)

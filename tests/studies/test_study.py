@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
 
 from fewer.cli import main
 from fewer.core.errors import UserError
-from fewer.core.system import Study
-from fewer.studies import order
 from fewer.studies.order import Order
-from fewer.studies.study import Result, reproduce
+from fewer.studies.study import reproduce
+from tests.studies.toy_study import Toy
 
 ROOT = Path(__file__).parents[2]
 GPU_OR_DATA = (
@@ -26,15 +23,8 @@ GPU_OR_DATA = (
 
 @pytest.fixture
 def rows(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
-    """A study whose rows the test decides on."""
-    found: list[list[int]] = []
-
-    def run(order: Order) -> Result:
-        return Result("a title", ["a"], list(found), figures={"toy.png": f"{len(found)} rows".encode()})
-
-    monkeypatch.setitem(order._OF_ALL, "toy/table", Study("toy_study:run", "a toy"))
-    monkeypatch.setitem(sys.modules, "toy_study", SimpleNamespace(run=run))
-    return found
+    """Those of a study."""
+    return Toy().install(monkeypatch).rows
 
 
 def test_a_study_never_replaces_a_file_by_one_with_fewer_rows(rows: list[list[int]], tmp_path: Path) -> None:
@@ -54,6 +44,18 @@ def test_a_study_never_replaces_a_file_by_one_with_fewer_rows(rows: list[list[in
     reproduce(Order("toy/table", "quick", tmp_path))
     assert json.loads((tmp_path / "toy-table.json").read_text())["rows"] == [[1]]
     assert (tmp_path / "toy.png").read_bytes() == b"1 rows"
+
+
+def test_a_record_has_the_settings_and_all_commands_that_make_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy = Toy(rows=[[1]]).install(monkeypatch)
+    reproduce(Order("toy/table", "quick", tmp_path))
+    record = json.loads((tmp_path / "toy-table.json").read_text())
+    assert record["settings"] == {"a": 1} and record["commands"] == [record["command"]]
+    toy.commands = ["fewer reproduce toy/table --pieces all --out DIR", record["command"]]
+    reproduce(Order("toy/table", "quick", tmp_path))
+    assert json.loads((tmp_path / "toy-table.json").read_text())["commands"] == toy.commands
 
 
 def test_a_study_without_rows_writes_nothing(rows: list[list[int]], tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ class System:
     line: str  # one line for lists
     task: str  # the Task's class, whose settings are its attribute `Settings` or lie beside it
     description: Description
+    paper: str = ""  # title and authors of the one that its studies repeat
     metrics: Mapping[str, Metric] = field(default_factory=dict)  # of those that need more than their name
     install: str = ""  # what pip installs where an import fails
     picture: str = ""  # (run, attack) -> HTML: the picture its users think in

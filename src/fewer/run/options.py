@@ -19,8 +19,9 @@ from fewer.core.registry import checked_settings, task_class
 from fewer.core.settings import from_text, nearest
 from fewer.pruning.recipe import parse_prune
 from fewer.run.job import Job
+from fewer.run.presets import expanded, pairs_of, text_of
 
-__all__ = ["KEYS", "Words", "job_of", "parse_seeds", "text_of"]
+__all__ = ["KEYS", "Words", "job_of", "parse_seeds"]
 
 _TRAINING = ("steps", "batch", "precision", "device", "validate_every", "patience", "compile")
 _SEEDS = "whole numbers such as 0-4 or 0,3,7"
@@ -29,6 +30,7 @@ _SEEDS = "whole numbers such as 0-4 or 0,3,7"
 class Words(TypedDict, total=False):
     """What may be said of a training beside its task; what is left out, or None, is the task's or the job's own."""
 
+    preset: str | None  # words that the task's system has under that name; those given beside it win
     settings: Mapping[str, object] | Sequence[str] | None  # of the task: {"network": "cnn"} or ["network=cnn"]
     steps: int | str | None
     batch: int | str | None
@@ -52,11 +54,11 @@ _GROUPS = ("optimizer", "prune")  # whose settings may also be words of their ow
 
 def job_of(task: str, words: Mapping[str, Any]) -> Job:
     """The job of a task's name and of `Words`; `optimizer.KEY` and `prune.KEY` add to the text of either."""
-    given = {key: value for key, value in words.items() if value is not None}
+    given = expanded(task, words)
     for key in given:
         if key not in KEYS and key.partition(".")[0] not in _GROUPS:
             raise UserError(f"the word {key!r}", "what `fewer train --help` lists", nearest(key, KEYS))
-    settings = _pairs(given.get("settings", ()))
+    settings = pairs_of(given.get("settings", ()))
     checked_settings(task, settings)
     sparsity = [f"sparsity={text_of(given['sparsity'])}"] if "sparsity" in given else []
     start_from = given.get("start_from")
@@ -88,19 +90,6 @@ def parse_seeds(given: int | str | Sequence[int]) -> tuple[int, ...]:
     if not found:
         raise UserError(f"seeds {given}, which are none", _SEEDS)
     return tuple(found)
-
-
-def text_of(value: object) -> str:
-    """A value as the command line spells it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return ",".join(text_of(part) for part in value) if isinstance(value, tuple | list) else str(value)
-
-
-def _pairs(settings: Mapping[str, object] | Sequence[str]) -> tuple[str, ...]:
-    if isinstance(settings, Mapping):
-        return tuple(f"{key}={text_of(value)}" for key, value in settings.items())
-    return tuple(settings)
 
 
 def _more(given: Mapping[str, Any], group: str) -> list[str]:

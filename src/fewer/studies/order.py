@@ -11,7 +11,7 @@ from fewer.core.registry import systems
 from fewer.core.settings import nearest
 from fewer.core.system import Study
 
-__all__ = ["SCALES", "Log", "Order", "studies"]
+__all__ = ["SCALES", "Log", "Order", "file_of", "studies"]
 
 Log = Callable[[str], None]
 
@@ -24,9 +24,12 @@ SCALES = {
 _OF_ALL: dict[str, Study] = {
     "matrix": Study(
         "fewer.studies.matrix.matrix:matrix", "every way of pruning on every task",
-        remarks="fewer.studies.matrix.remarks:winners",
+        settings="fewer.studies.matrix.cases:settings", remarks="fewer.studies.matrix.remarks:winners",
     ),
-    "transfer": Study("fewer.studies.transfer:transfer", "hardening, voting and packing on every task"),
+    "transfer": Study(
+        "fewer.studies.transfer:transfer", "hardening, voting and packing on every task",
+        settings="fewer.studies.transfer:settings",
+    ),
 }  # fmt: skip
 
 
@@ -36,6 +39,11 @@ def studies() -> dict[str, Study]:
     for system in systems().values():
         found |= system.studies
     return found | _OF_ALL
+
+
+def file_of(study: str) -> str:
+    """The name of the file that keeps a study's result."""
+    return f"{study.replace('/', '-')}.json"
 
 
 @dataclass(frozen=True)
@@ -64,7 +72,7 @@ class Order:
     @property
     def file(self) -> Path:
         """Where its result is written."""
-        return self.out / f"{self.study.replace('/', '-')}.json"
+        return self.out / file_of(self.study)
 
     def command(self) -> str:
         """What asks for the same again, from the shell, with a folder of one's own."""

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+import torch
 
 from fewer.core.engines.base import Engine
 from fewer.core.system import imported
 from fewer.studies.order import Order
 
-__all__ = ["Planned", "estimate", "planned", "spelled"]
+__all__ = ["Planned", "described", "estimate", "planned", "spelled"]
 
 _UPDATES = 2  # timed, after as many that warm up
+_SLOW = 10.0  # seconds of the first ones, beyond which they are estimate enough
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,7 @@ class Planned:
     updates: int  # of one such training
     engine: Callable[[], Engine]  # ready for its first update
     times: int = 1  # how many such trainings follow each other
+    heavy: bool = False  # minutes an update without a GPU: neither timed nor tried there
 
 
 def planned(order: Order) -> list[Planned]:
@@ -31,19 +36,49 @@ def planned(order: Order) -> list[Planned]:
     return found
 
 
-def estimate(trainings: Sequence[Planned]) -> dict[str, float]:
-    """Seconds of each training, from a few of its updates on this machine."""
-    return {one.name: one.times * one.updates * _seconds_an_update(one.engine()) for one in trainings}
+def estimate(order: Order) -> dict[str, Any]:
+    """Seconds of every training of a study, all of them on this machine one after the other, and that in words."""
+    trainings = list[dict[str, Any]]()
+    for one in planned(order):
+        timed = torch.cuda.is_available() or not one.heavy
+        seconds = one.times * one.updates * _seconds_an_update(one.engine()) if timed else None
+        trainings.append({"name": one.name, "times": one.times, "updates": one.updates, "seconds": seconds})
+        order.log(f"{one.name}: {described(trainings[-1])}")
+    known = [one["seconds"] for one in trainings if one["seconds"] is not None]
+    said = {"trainings": trainings, "seconds": sum(known) if len(known) == len(trainings) and known else None}
+    return {"study": order.study, "scale": order.scale, **said, "in_words": _in_words(order, trainings)}
+
+
+def described(training: dict[str, Any]) -> str:
+    """One training in words, how long all like it take first."""
+    seconds, times, updates = (training[key] for key in ("seconds", "times", "updates"))
+    much = f"{updates:,} updates" if times == 1 else f"{times} times {updates:,} updates"
+    return f"{'not timed without a CUDA GPU' if seconds is None else spelled(seconds)}, {much}"
+
+
+def _in_words(order: Order, trainings: list[dict[str, Any]]) -> str:
+    if not order.asked.plan:
+        return f"{order.study} does not say what it trains: how long it takes is not known before it has run"
+    if not trainings:
+        return f"{order.study} at scale {order.scale} trains nothing"
+    known = [one["seconds"] for one in trainings if one["seconds"] is not None]
+    left = len(trainings) - len(known)
+    if not known:
+        return f"{order.study} at scale {order.scale} trains what is not timed without a CUDA GPU"
+    beside = f", and {left} of {len(trainings)} that were not timed" if left else ""
+    return f"{order.study} at scale {order.scale} trains for about {spelled(sum(known))} here, from nothing{beside}"
 
 
 def _seconds_an_update(engine: Engine) -> float:
-    seconds = []
-    for _ in range(2):
-        begin = time.monotonic()
-        engine.advance(_UPDATES)
-        engine.mean_losses()  # waits for the device
-        seconds.append(time.monotonic() - begin)
-    return seconds[-1] / _UPDATES
+    first = _seconds(engine)
+    return (first if first > _SLOW else _seconds(engine)) / _UPDATES
+
+
+def _seconds(engine: Engine) -> float:
+    begin = time.monotonic()
+    engine.advance(_UPDATES)
+    engine.mean_losses()  # waits for the device
+    return time.monotonic() - begin
 
 
 def spelled(seconds: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fewer.attack.audit import attacked
@@ -13,7 +13,7 @@ from fewer.core.task import Predict
 from fewer.ensemble.combine import combine
 from fewer.report.groups import interval
 from fewer.run.load import Trained, load
-from fewer.studies.matrix.cases import Case, cases, size_of
+from fewer.studies.matrix.cases import Case, cases, expect_device, size_of
 from fewer.studies.matrix.measure import Asked, measure, spelled
 from fewer.studies.order import Order
 from fewer.studies.study import Result
@@ -21,7 +21,7 @@ from fewer.sweep.grid import grid_of
 from fewer.sweep.point import Point
 from fewer.sweep.run import Sweep, Where
 
-__all__ = ["WHERE", "transfer"]
+__all__ = ["WHERE", "settings", "transfer"]
 
 WHERE = Where()  # processes of this machine
 _SPARSITY = 0.9
@@ -31,13 +31,9 @@ _KINDS = ("plain", "hardened", "packed")
 def transfer(order: Order) -> Result:
     """Each task plain, hardened, voting and as a pack of a tenth of its weights."""
     scale, out, log = order.scale, order.out, order.log
-    chosen, size = cases(), size_of(scale)
-    content = {
-        "base": {"device": size.device},
-        "points": [entry for name, case in chosen.items() for entry in _points(name, case, max(size.seeds, 2))],
-        "task": {name: dict(getattr(case, scale)) for name, case in chosen.items()},
-    }
-    sweep = Sweep(grid_of(content), out / f"transfer-{scale}", WHERE)
+    expect_device(scale)
+    chosen = cases()
+    sweep = Sweep(grid_of(_grid(scale, chosen)), out / f"transfer-{scale}", WHERE)
     rows = sweep.run(watch=lambda report, left: log(f"transfer: {left} points left"))
     table, failures = list[list[Any]](), [f"{row['point']}: {row['why']}" for row in rows if row["status"] != "done"]
     for name, case in chosen.items():
@@ -57,6 +53,21 @@ def transfer(order: Order) -> Result:
         ],
         details={"points": rows},
     )
+
+
+def settings(order: Order) -> dict[str, Any]:
+    """Everything that is trained, and what it is attacked by."""
+    chosen = cases()
+    return {"grid": _grid(order.scale, chosen), "attacks": {name: case.attack for name, case in chosen.items()}}
+
+
+def _grid(scale: str, chosen: Mapping[str, Case]) -> dict[str, Any]:
+    size = size_of(scale)
+    return {
+        "base": {"device": size.device},
+        "points": [entry for name, case in chosen.items() for entry in _points(name, case, max(size.seeds, 2))],
+        "task": {name: dict(getattr(case, scale)) for name, case in chosen.items()},
+    }
 
 
 def _points(name: str, case: Case, seeds: int) -> list[dict[str, Any]]:

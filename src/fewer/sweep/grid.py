@@ -1,7 +1,7 @@
 """A grid file (TOML): a base, axes to multiply, points to add, points to leave out, and what each point needs.
 
 [base]                          # what all points share, in the words of `fewer train`
-task = "vision"
+task = "vision"                 # preset = "NAME" puts those words under all others, here or as an axis
 steps = 300
 [base.set]                      # the task's settings
 network = "cnn0"

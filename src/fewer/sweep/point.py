@@ -16,7 +16,8 @@ from fewer.core.settings import nearest
 from fewer.pruning.recipe import dense
 from fewer.run.job import Job
 from fewer.run.load import job_from
-from fewer.run.options import KEYS, job_of, text_of
+from fewer.run.options import KEYS, job_of
+from fewer.run.presets import expanded, text_of
 
 __all__ = ["Point", "checked_key", "point_of"]
 
@@ -83,7 +84,9 @@ def point_of(flat: Mapping[str, Any], labels: Mapping[str, Any]) -> Point:
     check_device(device)
     words["seeds"], words["start_from"] = words.pop("seed", 0), words.pop("from", None)
     own = [key for key in words if key.startswith("set.")]
-    words["settings"] = sorted(f"{key[4:]}={text_of(words.pop(key))}" for key in own)  # a table has no order
+    words["settings"] = [f"{key[4:]}={text_of(words.pop(key))}" for key in own]
+    words = expanded(task, words)
+    words["settings"] = sorted(words["settings"])  # a table has no order
     idle = _idle(words)
     job = job_of(task, {key: value for key, value in words.items() if key not in idle})
     if len(job.seeds) > 1:

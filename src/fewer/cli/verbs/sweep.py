@@ -18,7 +18,7 @@ EXAMPLES = """examples:
 a grid file:
   [base]
   task = "mine:Mine"
-  steps = 300
+  steps = 300                   # or preset = "paper", where the task has it
   [base.set]
   width = 64
   [axes]

@@ -1,4 +1,4 @@
-"""`fewer tasks`: what there is, and every setting with its default and unit."""
+"""`fewer tasks`: what there is, every setting with its default and unit, and what each preset stands for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from fewer.cli.words import offer
-from fewer.core.registry import systems, task_class
+from fewer.core.registry import system_of, systems, task_class
 from fewer.core.settings import describe, either
 from fewer.core.system import imported
 
@@ -44,6 +44,11 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def describe_any(name: str) -> list[tuple[str, str, str, str]]:
-    """Settings of a task, or of what all tasks share."""
-    settings = imported(_SHARED[name]) if name in _SHARED else task_class(name)[1]
-    return describe(settings) if settings is not None else []
+    """Settings of a task, then its presets; or of what all tasks share."""
+    if name in _SHARED:
+        return describe(imported(_SHARED[name]))
+    settings = task_class(name)[1]
+    from fewer.run.presets import spelled
+
+    presets = [(f"--preset {preset}", "", "", spelled(words)) for preset, words in system_of(name).presets.items()]
+    return [*(describe(settings) if settings is not None else []), *presets]

@@ -27,6 +27,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.epilog, parser.formatter_class = EXAMPLES, argparse.RawDescriptionHelpFormatter
     offer(parser.add_argument("task", help="a task's name, or module:Class for your own"), systems)
     parser.add_argument("--out", required=True, help="run folder; the same command goes on where it was killed")
+    preset = parser.add_argument(
+        "--preset", metavar="NAME", help="words under one name, such as a paper's; `fewer tasks TASK` lists them"
+    )
+    offer(preset, sorted({name for system in systems().values() for name in system.presets}))
     parser.add_argument("--set", dest="settings", action="append", metavar="KEY=VALUE", help="a task setting")
     offer(parser.add_argument("--prune", metavar="METHOD[,KEY=VALUE...]", help=either(METHODS)), METHODS)
     numeric(parser.add_argument("--sparsity", help="share of the prunable weights to remove (default 0.9)"))

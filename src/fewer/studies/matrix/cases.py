@@ -11,8 +11,21 @@ import torch
 from fewer.core.errors import UserError
 from fewer.core.registry import systems
 from fewer.core.system import imported
+from fewer.studies.order import Order
 
-__all__ = ["METHODS", "SCALES", "SPARSITIES", "Case", "Scale", "cases", "grid", "recipe", "size_of"]
+__all__ = [
+    "METHODS",
+    "SCALES",
+    "SPARSITIES",
+    "Case",
+    "Scale",
+    "cases",
+    "expect_device",
+    "grid",
+    "recipe",
+    "settings",
+    "size_of",
+]
 
 METHODS = ("dense", "random", "magnitude", "snip", "grasp", "synflow", "lottery")
 SPARSITIES = (0.5, 0.8, 0.9, 0.95, 0.98)
@@ -53,18 +66,21 @@ def cases(only: tuple[str, ...] = ()) -> dict[str, Case]:
 
 
 def size_of(scale: str) -> Scale:
-    """How much of it, refused where this machine cannot run it."""
+    """How much of it."""
     if scale not in SCALES:
         raise UserError(f"scale {scale} of a study that no paper made", "quick or full")
-    size = SCALES[scale]
-    if size.device == "cuda" and not torch.cuda.is_available():
+    return SCALES[scale]
+
+
+def expect_device(scale: str) -> None:
+    """Refuse a scale that this machine cannot run."""
+    if size_of(scale).device == "cuda" and not torch.cuda.is_available():
         raise UserError(f"scale {scale} without a GPU", "CUDA", "use --scale quick")
-    return size
 
 
 def grid(scale: str, chosen: Mapping[str, Case]) -> dict[str, Any]:
     """Tasks x methods x sparsities x seeds, as a grid file would say it."""
-    size = SCALES[scale]
+    size = size_of(scale)
     options = {"lottery": f",rate={_RATE}", "synflow": f",iterations={size.synflow}"}
     methods = [method + options.get(method, "") for method in METHODS]
     return {
@@ -74,9 +90,15 @@ def grid(scale: str, chosen: Mapping[str, Case]) -> dict[str, Any]:
     }
 
 
+def settings(order: Order) -> dict[str, Any]:
+    """Everything that the matrix trains and is attacked by."""
+    chosen = cases()
+    return {"grid": grid(order.scale, chosen), "attacks": {name: case.attack for name, case in chosen.items()}}
+
+
 def recipe(scale: str) -> str:
     """In words, what a reader must know to compare the methods."""
-    size = SCALES[scale]
+    size = size_of(scale)
     return (
         f"{size.seeds} seeds; SynFlow in {size.synflow} rounds; lottery tickets lose {_RATE:.0%} of what is left a "
         f"round; every layer keeps at least {_QUOTA:.0%} of its weights; a mask that cuts an output off is refused."

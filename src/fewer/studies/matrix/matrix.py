@@ -9,7 +9,7 @@ from typing import Any
 
 from fewer.core.errors import UserError
 from fewer.report.groups import Interval, interval
-from fewer.studies.matrix.cases import METHODS, Case, cases, grid, recipe, size_of
+from fewer.studies.matrix.cases import METHODS, Case, cases, expect_device, grid, recipe
 from fewer.studies.matrix.measure import Asked, measure_all, spelled
 from fewer.studies.matrix.page import page
 from fewer.studies.matrix.remarks import winners
@@ -44,7 +44,7 @@ class Cell:
 def matrix(order: Order) -> Result:
     """Tasks x methods x sparsities x seeds."""
     scale, out, log = order.scale, order.out, order.log
-    size_of(scale)
+    expect_device(scale)
     chosen = cases()
     sweep = Sweep(described := grid_of(grid(scale, chosen)), out / f"matrix-{scale}", WHERE)
     total = len(described.points)

@@ -10,6 +10,8 @@ _AT = "fewer.systems.cellfree"
 SYSTEM = System(
     line="the access points that should serve a phone, from a few measurements",
     task=f"{_AT}.task.task:CellFree",
+    paper="Graph neural network based access point selection for cell-free massive MIMO systems "
+    "(Ranasinghe, Rajatheva, Latva-aho)",
     description=Description(
         "Cell-free radio: who should serve this phone?",
         "A phone reports the signal of a few access points near its strongest one, the master. The network says which "

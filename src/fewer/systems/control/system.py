@@ -10,6 +10,7 @@ _PIECES = f"{_AT}.studies.catalogue:catalogue"
 SYSTEM = System(
     line="policies from logged data, with most of their weights removed before training",
     task=f"{_AT}.task.task:Control",
+    paper="Single-shot pruning for offline reinforcement learning (Arnob and others)",
     description=Description(
         "Control: a policy from logged data",
         "A policy turns what a robot senses into what its joints do. It was learnt from an expert's recorded steps "

@@ -15,6 +15,7 @@ _MADE = {
 SYSTEM = System(
     line="eight hours of rain from one hour of satellite images",
     task=f"{_AT}.task.task:Nowcast",
+    paper="Solving the Weather4cast challenge via visual transformers for 3D images (Belousov and others)",
     description=Description(
         "Nowcasting: where will it rain in the next eight hours?",
         "From one hour of satellite images the network forecasts rain for every pixel, every quarter of an hour up to "

@@ -24,6 +24,7 @@ def _study(place: str, line: str, remarks: str = "") -> Study:
 SYSTEM = System(
     line="small classifiers that withstand adversarial images",
     task=f"{_AT}.task.task:Vision",
+    paper="Towards lighter adversarially robust model (Huang, Jin, Xue)",
     description=Description(
         "Vision: which digit is it?",
         "A classifier looks at an image and names what it shows. It should still do so when somebody changes every "

@@ -1,0 +1,14 @@
+"""The results that are published, by the name of their file; the ledger of claims is made of them and is none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+RESULTS: dict[str, dict[str, Any]] = {
+    path.stem: json.loads(path.read_text())
+    for path in sorted((ROOT / "results").glob("*.json"))
+    if path.name != "claims.json"
+}
