@@ -57,7 +57,10 @@ def plan(order: Order) -> list[Planned]:
     place = where(order)
     few = place.rehearsed()
     return [
-        Planned(name, place.scale.training(MEMBERS[name], "cpu").steps, functools.partial(few.engine, MEMBERS[name]))
+        Planned(
+            name, place.scale.training(MEMBERS[name], "cpu").steps, functools.partial(few.engine, MEMBERS[name]),
+            heavy=order.scale == "paper",
+        )  # fmt: skip
         for name in members_of(order)
     ]
 
