@@ -69,7 +69,9 @@ def commands(order: Order) -> list[str]:
 def notes(rows: Sequence[Row], order: Order, place: Place) -> list[str]:
     """How the agents were made and judged."""
     about = place.settings
-    steps, devices = (sorted({str(row.get(key, "")) for row in rows} - {""}) for key in ("steps", "device"))
+    steps, machines = (
+        list(dict.fromkeys(str(row[key]) for row in rows if key in row)) for key in ("steps", "hardware")
+    )
     seen = "normalised observations" if about.normalise else "raw observations"
     twin = "a second critic that is a copy of the first" if about.twin == "copy" else "twin critics of their own"
     falling = place.optimizer.decay_from
@@ -78,7 +80,8 @@ def notes(rows: Sequence[Row], order: Order, place: Place) -> list[str]:
     lines = [
         f"{listed(steps)} updates of batch {place.batch} by Adam at 0.001, {rate}; {seen}; {twin}; last weights, "
         f"{about.episodes} episodes an agent from fixed starts; scores by D4RL's references, which are of the "
-        f"environments' v2. Trained on {listed(devices, 'cuda')}, on CUDA with TF32 products. Logs: {data}.",
+        f"environments' v2. Logs: {data}.",
+        f"Trained on {listed(machines, 'what the agents do not tell')}; a GPU's products are in TF32.",
         f"BC is the decoder, {LATENT[about.sampled]}, of the same agents. Biases are never removed. Intervals are 95 % "
         "bootstrap intervals of the mean over seeds. The paper prints plots without numbers.",
     ]

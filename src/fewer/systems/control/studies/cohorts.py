@@ -27,6 +27,7 @@ from fewer.core.files.sealed import sealed
 from fewer.pruning.pruning import Pruning, layer_keeps, prune_
 from fewer.pruning.schedules.gradual import events_for
 from fewer.sparse.engine import sparse_engine, worthwhile
+from fewer.studies.study import hardware, in_words
 from fewer.systems.control.studies.curves import Scored, judged
 from fewer.systems.control.studies.recipes import RECIPES, Recipe
 from fewer.systems.control.studies.scales import Place
@@ -151,8 +152,16 @@ def _row(place: Place, environment: str, agent: Agent) -> Row:
     recipe, sparsity, seed = agent
     return {
         "environment": environment, "recipe": recipe, "sparsity": sparsity, "seed": seed, "steps": place.steps,
-        "episodes": place.settings.episodes, "data": place.data(environment), "device": place.device,
+        "episodes": place.settings.episodes, "data": place.data(environment),
+        "hardware": _hardware(place),
     }  # fmt: skip
+
+
+def _hardware(place: Place) -> str:
+    found = hardware()
+    if place.device == "cpu":
+        found.pop("gpu", None)
+    return in_words(found)
 
 
 def _write(place: Place, row: Row) -> None:

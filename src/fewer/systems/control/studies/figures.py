@@ -33,8 +33,10 @@ def fig2(order: Order) -> Result:
 
 
 def _figure(order: Order, number: int, criterion: str) -> Result:
-    place, shown, seeds = where(order), wanted(order.study, order.scale), len(SEEDS[order.scale])
+    place, seeds = where(order), len(SEEDS[order.scale])
     rows, headline = agents.found(order, place), HEADLINE[order.scale]
+    trained = {(row["recipe"], row["sparsity"]) for row in rows}
+    shown = [recipe for recipe in wanted(order.study, order.scale) if recipe in trained]
     table = [
         _line(rows, environment, algorithm, shown, seeds, headline)
         for environment in environments(order.scale)
@@ -47,7 +49,7 @@ def _figure(order: Order, number: int, criterion: str) -> Result:
         rows=table,
         notes=agents.notes(rows, order, place),
         figures={f"control-fig{number}.png": _draw(rows, shown, seeds)},
-        details=agents.kept(rows),
+        details={**agents.kept(rows), "wanted": wanted(order.study, order.scale), "seeds": seeds},
         commands=agents.commands(order),
     )
 

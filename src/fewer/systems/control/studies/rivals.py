@@ -45,7 +45,7 @@ def rivals(order: Order) -> Result:
             "paper tried (it does not say how many). `set`, `rigl` and `snip-rigl` drop and grow weights during the "
             "first three quarters of the training at constant sparsity; `gradual` starts dense.",
         ],
-        details={**agents.kept(rows), "seeds": seeds},
+        details={**agents.kept(rows), "wanted": shown, "seeds": seeds},
         commands=agents.commands(order),
     )  # fmt: skip
 

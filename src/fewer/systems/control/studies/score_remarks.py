@@ -35,7 +35,7 @@ def _apart(groups: Groups, what: str) -> str:
 
 
 def sparsities(record: Record) -> list[str]:
-    """Of Figures 1 and 2."""
+    """Of Figures 1 and 2: what the headline sparsity costs."""
     agents, removed = record["details"]["agents"], record["columns"][-2].partition(" ")[0]
     groups: Groups = {}
     for environment in dict.fromkeys(row["environment"] for row in agents):
@@ -46,11 +46,34 @@ def sparsities(record: Record) -> list[str]:
             if min(map(len, both)) > 1:
                 groups[f"{algorithm} on {spelled(environment)}"] = both[0], both[1]
     lines = [_apart(groups, f"With {removed} % removed")] if groups else []
-    cells = [(row[0], row[1], column, cell) for row in record["rows"] for column, cell in zip(record["columns"], row)]
-    for state, said in (("not trained", "Not trained"), ("masks refused", "Masks refused for all seeds")):
-        missing = dict.fromkeys(f"{column} on {where}" for where, _, column, cell in cells if cell == state)
-        if missing:
-            lines.append(f"{said}: {listed(missing)}.")
+    return lines + _missing(record["details"])
+
+
+def _missing(details: Record) -> list[str]:
+    """Which recipes lack seeds, and whose masks were refused for all of them."""
+    agents = details["agents"]
+    lacking: dict[str, list[str]] = {}
+    refused: dict[str, list[str]] = {}
+    places = dict.fromkeys(row["environment"] for row in agents)
+    for recipe, sparsity in details["wanted"]:
+        name = recipe if recipe == "dense" else f"{recipe} {100 * sparsity:g} %"
+        for environment in places:
+            own = [
+                row
+                for row in agents
+                if (row["environment"], row["recipe"], row["sparsity"]) == (environment, recipe, sparsity)
+            ]
+            if len(own) < details["seeds"]:
+                lacking.setdefault(name, []).append(spelled(environment))
+            elif all("refused" in row for row in own):
+                refused.setdefault(name, []).append(spelled(environment))
+    lines = []
+    for said, found in (
+        ("Fewer than all seeds trained, and so not shown", lacking),
+        ("Masks refused for all seeds", refused),
+    ):
+        if found:
+            lines.append(f"{said}: {'; '.join(f'{name} on {listed(where)}' for name, where in found.items())}.")
     return lines
 
 
@@ -69,14 +92,7 @@ def rivals(record: Record) -> list[str]:
                 )
         if groups := {name: both for name, both in groups.items() if all(both)}:
             lines.append(_apart(groups, f"More batches or iterations of {criterion}").replace("dense", "one batch"))
-    counts: dict[str, int] = {}
-    for row in agents:
-        name = f"{row['recipe']} on {spelled(row['environment'])}"
-        counts[name] = counts.get(name, 0) + 1
-    few = [f"{name} ({count})" for name, count in counts.items() if count < record["details"]["seeds"]]
-    if few:
-        lines.append(f"Not shown, since fewer than {record['details']['seeds']} seeds are trained: {listed(few)}.")
-    return lines
+    return lines + _missing(record["details"])
 
 
 def data(record: Record) -> list[str]:
