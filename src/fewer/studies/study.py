@@ -37,7 +37,7 @@ class Result:
     figures: dict[str, bytes] = field(default_factory=dict)  # contents by file name
     details: dict[str, Any] = field(default_factory=dict)  # JSON-able; every single number
     remarks: list[str] = field(default_factory=list)  # what came out, computed from all the above by `reproduce`
-    commands: list[str] = field(default_factory=list)  # all that make it from nothing, in order; none: the order's own
+    commands: list[str] = field(default_factory=list)  # all that make it from nothing; none: the one that asked for it
 
     def record(self) -> dict[str, Any]:
         """As JSON keeps it: figures by their names."""

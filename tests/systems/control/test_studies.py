@@ -20,7 +20,7 @@ from fewer.systems.control.studies import catalogue as control_catalogue
 from fewer.systems.control.studies import cohorts as control_cohorts
 from fewer.systems.control.studies import memory as control_memory
 from fewer.systems.control.studies import paper as control
-from fewer.systems.control.studies.cohorts import Place, train_agents
+from fewer.systems.control.studies.training.cohorts import Place, train_agents
 from fewer.systems.control.task.settings import Settings
 
 SMALL = Settings(

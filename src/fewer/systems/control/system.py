@@ -7,9 +7,9 @@ __all__ = ["SYSTEM"]
 
 _AT = "fewer.systems.control"
 _AGENTS = {  # of a study that trains agents on each environment
-    "settings": f"{_AT}.studies.scales:about",
-    "plan": f"{_AT}.studies.plan:planned",
-    "pieces": f"{_AT}.studies.catalogue:catalogue",
+    "settings": f"{_AT}.studies.training.scales:about",
+    "plan": f"{_AT}.studies.training.plan:planned",
+    "pieces": f"{_AT}.studies.training.catalogue:catalogue",
     "remarks": f"{_AT}.studies.score_remarks:sparsities",
 }
 

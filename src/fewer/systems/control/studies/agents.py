@@ -8,9 +8,9 @@ from typing import Any
 from fewer.core.errors import UserError
 from fewer.studies.order import Order
 from fewer.studies.words import listed
-from fewer.systems.control.studies.cohorts import Row, read_rows, train_agents
-from fewer.systems.control.studies.recipes import Recipe
-from fewer.systems.control.studies.scales import SEEDS, Place, environments, wanted, where
+from fewer.systems.control.studies.training.cohorts import Row, read_rows, train_agents
+from fewer.systems.control.studies.training.recipes import Recipe
+from fewer.systems.control.studies.training.scales import SEEDS, Place, environments, wanted, where
 from fewer.systems.control.task.worlds.environments import ENVIRONMENTS as WORLDS
 
 __all__ = ["ALGORITHMS", "LATENT", "commands", "found", "group", "kept", "notes", "setting", "spelled"]

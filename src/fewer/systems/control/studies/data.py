@@ -14,14 +14,15 @@ from fewer.studies.order import Order
 from fewer.studies.pieces import Piece, Pieces
 from fewer.studies.plan import Planned
 from fewer.studies.study import Result
-from fewer.systems.control.studies import agents, scales
+from fewer.systems.control.studies import agents
 from fewer.systems.control.studies.agents import ALGORITHMS, group, spelled
-from fewer.systems.control.studies.catalogue import Choices, changed, pieces_at
-from fewer.systems.control.studies.cohorts import Row, read_rows, train_agents
-from fewer.systems.control.studies.logs import KINDS
-from fewer.systems.control.studies.plan import planned_at
-from fewer.systems.control.studies.recipes import Recipe, recipe_of
-from fewer.systems.control.studies.scales import HEADLINE, SEEDS, Place, environments, where
+from fewer.systems.control.studies.training import scales
+from fewer.systems.control.studies.training.catalogue import Choices, changed, pieces_at
+from fewer.systems.control.studies.training.cohorts import Row, read_rows, train_agents
+from fewer.systems.control.studies.training.logs import KINDS
+from fewer.systems.control.studies.training.plan import planned_at
+from fewer.systems.control.studies.training.recipes import Recipe, recipe_of
+from fewer.systems.control.studies.training.scales import HEADLINE, SEEDS, Place, environments, where
 from fewer.systems.control.task.logs.checks import summary
 from fewer.systems.control.task.logs.source import transitions
 from fewer.systems.control.task.statistics import statistics

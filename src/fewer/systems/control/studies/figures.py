@@ -11,9 +11,9 @@ from fewer.studies.plot import pyplot
 from fewer.studies.study import Result
 from fewer.systems.control.studies import agents
 from fewer.systems.control.studies.agents import ALGORITHMS, group, spelled
-from fewer.systems.control.studies.cohorts import Row
-from fewer.systems.control.studies.recipes import Recipe
-from fewer.systems.control.studies.scales import HEADLINE, SEEDS, environments, wanted, where
+from fewer.systems.control.studies.training.cohorts import Row
+from fewer.systems.control.studies.training.recipes import Recipe
+from fewer.systems.control.studies.training.scales import HEADLINE, SEEDS, environments, wanted, where
 from fewer.systems.control.task.statistics import statistics
 
 __all__ = ["fig1", "fig2"]

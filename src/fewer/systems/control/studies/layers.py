@@ -14,7 +14,7 @@ from fewer.studies.plot import pyplot
 from fewer.studies.study import Result
 from fewer.systems.control.studies import memory
 from fewer.systems.control.studies.memory import masks_of, setting, task_of
-from fewer.systems.control.studies.scales import SEEDS
+from fewer.systems.control.studies.training.scales import SEEDS
 
 __all__ = ["about", "fig3"]
 

@@ -23,7 +23,7 @@ from fewer.report.figure import png
 from fewer.studies.order import Order
 from fewer.studies.plot import pyplot
 from fewer.studies.study import Result
-from fewer.systems.control.studies.scales import file_of
+from fewer.systems.control.studies.training.scales import file_of
 from fewer.systems.control.task.settings import Settings
 from fewer.systems.control.task.task import Control
 
@@ -48,8 +48,8 @@ def about(order: Order) -> dict[str, Any]:
     """Every setting that the order stands for."""
     return {
         "environment": ENVIRONMENT, "data": "expert file" if order.data else f"own expert, {SAMPLES} steps",
-        "normalised observations": order.scale != "paper", "sparsities": list(SPARSITIES[order.study]), "seeds": [0],
-        "unchecked masks": order.scale == "paper",
+        "normalised observations": order.scale != "paper", "sparsities": list(SPARSITIES.get(order.study, ())),
+        "seeds": [0], "unchecked masks": order.scale == "paper",
     }  # fmt: skip
 
 

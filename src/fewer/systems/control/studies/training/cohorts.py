@@ -28,9 +28,9 @@ from fewer.pruning.pruning import Pruning, layer_keeps, prune_
 from fewer.pruning.schedules.gradual import events_for
 from fewer.sparse.engine import sparse_engine, worthwhile
 from fewer.studies.study import hardware, in_words
-from fewer.systems.control.studies.curves import Scored, judged
-from fewer.systems.control.studies.recipes import RECIPES, Recipe
-from fewer.systems.control.studies.scales import Place
+from fewer.systems.control.studies.training.curves import Scored, judged
+from fewer.systems.control.studies.training.recipes import RECIPES, Recipe
+from fewer.systems.control.studies.training.scales import Place
 
 __all__ = ["Row", "pruning_of", "read_rows", "train_agents", "training_of"]
 

@@ -15,7 +15,7 @@ from fewer.core.engines.cohort import Cohort
 from fewer.core.engines.evaluate import evaluate, evaluate_cohort, predictor
 from fewer.core.engines.state import Network, State
 from fewer.core.files.atomic import write_atomically
-from fewer.systems.control.studies.scales import Curves
+from fewer.systems.control.studies.training.scales import Curves
 from fewer.systems.control.task.task import Control
 
 __all__ = ["Scored", "judged"]

@@ -15,9 +15,9 @@ from fewer.core.errors import UserError
 from fewer.core.settings import from_text, nearest
 from fewer.studies.order import Order
 from fewer.studies.pieces import Piece, Pieces, choice
-from fewer.systems.control.studies.cohorts import train_agents
-from fewer.systems.control.studies.recipes import Recipe, recipe_of
-from fewer.systems.control.studies.scales import ENVIRONMENTS, SEEDS, Place, wanted, where
+from fewer.systems.control.studies.training.cohorts import train_agents
+from fewer.systems.control.studies.training.recipes import Recipe, recipe_of
+from fewer.systems.control.studies.training.scales import ENVIRONMENTS, SEEDS, Place, wanted, where
 
 __all__ = ["Choices", "catalogue", "changed", "pieces_at"]
 

@@ -19,8 +19,8 @@ from fewer.core.errors import UserError
 from fewer.core.settings import from_text
 from fewer.studies.order import Log, Order
 from fewer.systems.control.presets import PRESETS
-from fewer.systems.control.studies.logs import made, name_of
-from fewer.systems.control.studies.recipes import Recipe
+from fewer.systems.control.studies.training.logs import made, name_of
+from fewer.systems.control.studies.training.recipes import Recipe
 from fewer.systems.control.task.settings import Settings
 from fewer.systems.control.task.task import Control
 

@@ -13,9 +13,9 @@ from fewer.pruning.pruning import prune_
 from fewer.sparse.engine import sparse_engine, worthwhile
 from fewer.studies.order import Order
 from fewer.studies.plan import Planned
-from fewer.systems.control.studies.cohorts import pruning_of, training_of
-from fewer.systems.control.studies.recipes import Recipe
-from fewer.systems.control.studies.scales import SEEDS, Place, environments, wanted, where
+from fewer.systems.control.studies.training.cohorts import pruning_of, training_of
+from fewer.systems.control.studies.training.recipes import Recipe
+from fewer.systems.control.studies.training.scales import SEEDS, Place, environments, wanted, where
 
 __all__ = ["planned", "planned_at"]
 
