@@ -52,10 +52,10 @@ def spelled(environment: str) -> str:
 def setting(order: Order) -> str:
     """The end of a title: updates, seeds, data, versions of the environments."""
     place, seeds = where(order), len(SEEDS[order.scale])
-    data = "the user's expert logs" if place.folder else "own experts"
-    paper = "" if order.scale == "paper" else " (the paper: 1,000,000, D4RL's experts)"
-    where_ = ", ".join(spelled(one) for one in environments(order.scale))
-    return f"{where_}, v5 (the paper: v2); {place.steps:,} updates, {data}{paper}, {seeds} seeds"
+    data = "the user's expert logs" if place.folder else "own experts (the paper: D4RL's)"
+    updates = f"{place.steps:,} updates" + ("" if order.scale == "paper" else " (the paper: 1,000,000)")
+    worlds = ", ".join(spelled(one) for one in environments(order.scale))
+    return f"{worlds}, v5 (the paper: v2); {updates}, {data}, {seeds} seeds"
 
 
 def commands(order: Order) -> list[str]:
@@ -78,8 +78,8 @@ def notes(rows: Sequence[Row], order: Order, place: Place) -> list[str]:
     rate = "constant" if falling == 1 else f"falling to zero over the last {100 * (1 - falling):.0f} % of the updates"
     data = ", ".join(dict.fromkeys(row["data"] for row in rows if "data" in row))
     lines = [
-        f"{listed(steps)} updates of batch {place.batch} by Adam at 0.001, {rate}; {seen}; {twin}; last weights, "
-        f"{about.episodes} episodes an agent from fixed starts; scores by D4RL's references, which are of the "
+        f"{listed(steps)} updates of batch {place.batch} by Adam at {place.optimizer.lr:g}, {rate}; {seen}; {twin}; "
+        f"last weights, {about.episodes} episodes an agent from fixed starts; scores by D4RL's references, which are of the "
         f"environments' v2. Logs: {data}.",
         f"Trained on {listed(machines, 'what the agents do not tell')}; a GPU's products are in TF32.",
         f"BC is the decoder, {LATENT[about.sampled]}, of the same agents. Biases are never removed. Intervals are 95 % "

@@ -9,6 +9,7 @@ import dataclasses
 import json
 from typing import Any
 
+from fewer.core.files.atomic import write_atomically
 from fewer.core.settings import from_text
 from fewer.studies.order import Order
 from fewer.studies.pieces import Piece, Pieces
@@ -90,7 +91,7 @@ def data(order: Order) -> Result:
     removed = f"{100 * HEADLINE[order.scale]:g} %"
     return Result(
         title=f"Logs that are not an expert's: dense policies and policies with {removed} of the weights removed; "
-        f"{agents.setting(order).replace('own experts', 'generated logs')}",
+        f"{agents.setting(order).replace('own experts', 'generated logs of four kinds')}",
         columns=["logs", "environment", "score of the logs", "algorithm", "dense", f"SNIP {removed}",
                  f"GraSP {removed}"],
         rows=table,
@@ -116,7 +117,7 @@ def _score(place: Place, environment: str) -> str:
     if not file.exists():
         world = ENVIRONMENTS[environment]
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(summary(transitions(place.source(environment), world), world)))
+        write_atomically(file, json.dumps(summary(transitions(place.source(environment), world), world)).encode())
     return f"{json.loads(file.read_text())['score']:.1f}"
 
 

@@ -8,6 +8,7 @@ since last weights at a constant rate scatter). Paper: the preset `paper`, a mil
 from __future__ import annotations
 
 import dataclasses
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -167,11 +168,11 @@ def about(order: Order) -> dict[str, Any]:
     task = dataclasses.asdict(place.settings)
     for name in ("environment", "data"):
         del task[name]
-    return {
-        "environments": list(environments(order.scale)),
+    found = {
+        "environments": environments(order.scale),
         "data": f"{place.kind} files" if place.folder else [place.data(one) for one in environments(order.scale)],
         "recipes": [f"{name}:{sparsity:g}" for name, sparsity in wanted(order.study, order.scale)],
-        "seeds": list(SEEDS[order.scale]),
+        "seeds": SEEDS[order.scale],
         "updates": place.steps,
         "batch": place.batch,
         "optimizer": dataclasses.asdict(place.optimizer),
@@ -179,3 +180,4 @@ def about(order: Order) -> dict[str, Any]:
         "curves": dataclasses.asdict(place.curves) if place.curves else None,
         "unchecked masks": place.unchecked,
     }
+    return json.loads(json.dumps(found))  # type: ignore[no-any-return]  # lists, as a file holds them
