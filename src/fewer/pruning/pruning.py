@@ -54,12 +54,12 @@ class Pruning:
     layer_quota: float = setting(0.0, "every layer keeps at least this much", "share of its weights")
     input_quota: int = setting(0, "every input group keeps at least so many first-layer weights", "weights")
     connected: bool = setting(False, "start, gradual: weights on no path from input to output make room for others")
-
     partial: bool = setting(False, "prune although matrices that pruning cannot touch hold over 5 % of all weights")
+    unchecked: bool = setting(False, "train behind a mask that cuts an input off too, as who does not look for paths")
 
     def described(self) -> dict[str, Any]:
-        """As files hold it; `partial` where it is set alone, so that runs and points from before it are found again."""
-        return {name: value for name, value in asdict(self).items() if name != "partial" or value}
+        """As files hold it; newer fields where they are set alone, so that runs and points from before are found."""
+        return {name: value for name, value in asdict(self).items() if name not in ("partial", "unchecked") or value}
 
     def __post_init__(self) -> None:
         check_choices(self, {"method": tuple(CRITERIA), "scope": SCOPES, "when": _WHEN}, of="pruning")
@@ -126,7 +126,8 @@ def mask_for(
         mask = dict(found)
     mask = followed(task, mask)
     own = {net: found for net, found in mask.items() if net not in task.copies()}  # a copy has the same paths
-    lint.refuse_useless(lint.examine(modules, own, calls), task.spare() if isinstance(task, Spare) else ())
+    if not pruning.unchecked:
+        lint.refuse_useless(lint.examine(modules, own, calls), task.spare() if isinstance(task, Spare) else ())
     return mask
 
 

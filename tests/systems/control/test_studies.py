@@ -16,11 +16,12 @@ from fewer.core.engines.loop import Loop
 from fewer.core.engines.state import fresh_modules
 from fewer.studies.order import Order
 from fewer.studies.pieces import silent
-from fewer.systems.control.studies import catalogue as control_catalogue
-from fewer.systems.control.studies import cohorts as control_cohorts
+from fewer.systems.control.studies import figures
 from fewer.systems.control.studies import memory as control_memory
-from fewer.systems.control.studies import paper as control
-from fewer.systems.control.studies.cohorts import Place, train_agents
+from fewer.systems.control.studies.training import catalogue as control_catalogue
+from fewer.systems.control.studies.training import cohorts as control_cohorts
+from fewer.systems.control.studies.training.cohorts import train_agents
+from fewer.systems.control.studies.training.scales import Curves, Place
 from fewer.systems.control.task.settings import Settings
 
 SMALL = Settings(
@@ -35,14 +36,15 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 
 def place(out: Path, steps: int = 8) -> Place:
-    return Place(out, steps, SMALL, log=lambda line: None)
+    curves = Curves(3, 2, ("dense", "snip"), (0.0, 0.5))
+    return Place(out, steps, SMALL, log=lambda line: None, curves=curves)
 
 
 def test_files_in_the_papers_formats_have_the_papers_bytes() -> None:
-    task = control_memory._task()
+    task = control_memory.task_of(Order("control/table1", "full", Path(), silent))
     modules = fresh_modules(task, 0)
     for method, within in (("SNIP", 0.01), ("GraSP", 0.03)):
-        masks = control_memory._masks(task, modules, method.lower(), 0.95)
+        masks = control_memory.masks_of(task, modules, method.lower(), 0.95)
         for part, names in control_memory.PARTS.items():
             size = control_memory._coordinates(control_memory._tensors(modules, names, masks)) / 1e6
             assert size == pytest.approx(control_memory.PAPER[part, f"{method} 95 % as COO"], rel=within)
@@ -62,6 +64,17 @@ def test_unlike_recipes_train_as_one_cohort_and_keep_exactly_what_they_should(tm
             counts = [pair for layer, pair in row["kept"].items() if layer.startswith(f"{network}.")]
             kept, weights = (sum(column) for column in zip(*counts))
             assert kept == (weights if row["recipe"] == "dense" else round(0.5 * weights))
+
+
+def test_scores_on_the_way_are_of_the_chosen_agents_alone_and_change_nothing(tmp_path: Path) -> None:
+    scored = train_agents(place(tmp_path / "scored"), "hopper", WANTED, (0, 1))
+    for row in scored:
+        assert ("curve" in row) == (row["recipe"] in ("dense", "snip"))
+    curve = scored[1]["curve"]
+    assert curve["updates"] == [3, 6, 8] and len(curve["score"]) == len(curve["bc_score"]) == 3
+    assert len(set(curve["score"])) == 3 and curve["score"] != scored[0]["curve"]["score"]
+    blind = train_agents(dataclasses.replace(place(tmp_path / "blind"), curves=None), "hopper", WANTED, (0, 1))
+    assert [row["score"] for row in blind] == [row["score"] for row in scored]
 
 
 def test_agents_that_are_finished_are_not_trained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,20 +126,23 @@ def test_a_cohort_that_was_killed_ends_with_the_same_figures(tmp_path: Path, mon
     again = train_agents(place(tmp_path / "cut"), "hopper", WANTED, (0,))
     for one, other in zip(whole, again):
         assert one["score"] == other["score"] and one["bc_score"] == other["bc_score"] and one["kept"] == other["kept"]
+        assert one.get("curve") == other.get("curve")
     assert not states[0].exists()
 
 
 def test_the_figure_is_put_together_from_finished_agents_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    for recipe, sparsity, score in (("dense", 0.0, 80.0), ("snip", 0.95, 76.0), ("random", 0.95, 20.0)):
-        for seed in (0, 1):
-            path = tmp_path / "agents" / "walker2d" / f"{recipe}-{seed}.json"
+    for recipe, sparsity, score in (("dense", 0.0, 80.0), ("snip", 0.95, 76.0), ("snip", 0.5, 20.0)):
+        for seed in range(5 if sparsity != 0.5 else 4):
+            path = tmp_path / "agents" / "walker2d" / f"{recipe}-{sparsity}-{seed}.json"
             path.parent.mkdir(parents=True, exist_ok=True)
             row = {"environment": "walker2d", "recipe": recipe, "sparsity": sparsity, "seed": seed, "steps": 5}
             path.write_text(json.dumps({**row, "episodes": 20, "score": score + seed, "bc_score": score}))
-    result = control.fig1(Order("control/fig1", "full", tmp_path, silent))
-    shares = {(row[1], row[2]): row[-1] for row in result.rows}
-    assert shares["BCQ", "snip"] == f"{100 * 76.5 / 80.5:.0f}" and shares["BC", "random"] == "25"
+    result = figures.fig1(Order("control/fig1", "full", tmp_path, silent))
+    rows = {(row[0], row[1]): dict(zip(result.columns, row)) for row in result.rows}
+    bcq = rows["Walker2d", "BCQ"]
+    assert bcq["0 %"].startswith("82.0 (") and bcq["95 %"].startswith("78.0 (") and bcq["50 %"] == "not trained"
+    assert bcq["95 % in % of dense"] == f"{100 * 78 / 82:.0f}" and rows["Hopper", "BC"]["0 %"] == "not trained"
     assert len(result.figures["control-fig1.png"]) > 1000
 
 
@@ -145,4 +161,3 @@ def test_pieces_of_a_figure_are_the_agents_that_it_shows(tmp_path: Path, monkeyp
     files = sorted(path.name for path in (tmp_path / "agents" / "hopper").iterdir())
     assert files == ["dense-seed3.json", "snip-50-seed3.json"]
     assert json.loads((tmp_path / "agents" / "hopper" / files[0]).read_text())["steps"] == 4
-    assert ("grasp", 0.99) in control.wanted("control/fig2", "full") and len(control.SEEDS["full"]) == 5

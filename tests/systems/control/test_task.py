@@ -11,6 +11,7 @@ import torch
 
 from fewer.core.engines.base import Training
 from fewer.core.engines.evaluate import evaluate, predictor
+from fewer.core.engines.optimizer import Optimizer
 from fewer.core.engines.plain import Plain
 from fewer.core.engines.state import fresh_modules
 from fewer.core.errors import UserError
@@ -22,8 +23,10 @@ from fewer.pruning.paths import lint
 from fewer.pruning.pruning import Pruning, mask_for, prune_
 from fewer.run.job import Job
 from fewer.run.load import Trained
+from fewer.run.options import job_of
 from fewer.run.packing import pack_run
 from fewer.sparse.engine import sparse_engine
+from fewer.systems.control.presets import PRESETS
 from fewer.systems.control.task.algorithms.normaliser import Normaliser
 from fewer.systems.control.task.settings import ALGORITHMS, Settings
 from fewer.systems.control.task.task import Control
@@ -144,10 +147,16 @@ def test_settings_that_make_no_sense_are_refused(changes: dict[str, Any]) -> Non
         Settings(**changes)
 
 
-def test_the_paper_and_the_reference_are_named() -> None:
-    assert (Settings.paper().twin, Settings.paper().normalise, Settings.paper().candidates) == ("copy", False, 10)
-    assert (Settings.reference().twin, Settings.reference().candidates) == ("own", 100)
-    assert Settings.paper(environment="walker2d").environment == "walker2d"
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_reading_of_the_paper_makes_a_job(preset: str) -> None:
+    job = job_of("control", PRESETS[preset])
+    assert (job.training.steps, job.training.batch, job.seeds) == (1_000_000, 100, (0, 1, 2, 3, 4))
+    assert job.training.optimizer == Optimizer("adam", 1e-3)  # no schedule
+    assert "normalise=false" in job.settings
+
+
+def test_the_two_readings_of_the_second_critic_have_a_name_each() -> None:
+    assert [PRESETS[name]["settings"]["twin"] for name in ("paper", "paper-twins")] == ["copy", "own"]
 
 
 @pytest.mark.parametrize("algorithm", ["iql", "td3bc"])
@@ -171,6 +180,8 @@ def test_raw_sensors_break_the_masks_of_bcq_and_it_is_said() -> None:
     task = Control(Settings(normalise=False), logs=logs(spread=20.0))
     with pytest.raises(UserError, match="normalise the inputs, or set a quota"):
         mask_for(task, fresh_modules(task, 0), Pruning("snip", 0.95, samples=100), seed=0)
+    literal = mask_for(task, fresh_modules(task, 0), Pruning("snip", 0.95, samples=100, unchecked=True), seed=0)
+    assert not literal["critic"]["body.0.weight"][:, 11:].any()  # the paper would train this
 
 
 def test_an_encoder_may_lose_a_latent_variable_but_no_network_an_action() -> None:

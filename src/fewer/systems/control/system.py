@@ -1,11 +1,17 @@
 """What there is of the control system."""
 
 from fewer.core.system import Description, Metric, Study, System
+from fewer.systems.control.presets import PRESETS
 
 __all__ = ["SYSTEM"]
 
 _AT = "fewer.systems.control"
-_PIECES = f"{_AT}.studies.catalogue:catalogue"
+_AGENTS = {  # of a study that trains agents on each environment
+    "settings": f"{_AT}.studies.training.scales:about",
+    "plan": f"{_AT}.studies.training.plan:planned",
+    "pieces": f"{_AT}.studies.training.catalogue:catalogue",
+    "remarks": f"{_AT}.studies.score_remarks:sparsities",
+}
 
 SYSTEM = System(
     line="policies from logged data, with most of their weights removed before training",
@@ -37,31 +43,51 @@ SYSTEM = System(
     data=(f"{_AT}.commands", "collect an expert's experience, or check your own logs"),
     demo=f"{_AT}.demo:jobs",
     case=f"{_AT}.case:CASE",
+    presets=PRESETS,
     studies={
         "control/fig1": Study(
-            f"{_AT}.studies.paper:fig1",
-            "score against sparsity, BCQ and BC, SNIP beside all others",
-            pieces=_PIECES,
-            remarks=f"{_AT}.studies.remarks:scores",
+            f"{_AT}.studies.figures:fig1",
+            "learning curves, and score against sparsity: BCQ and BC under SNIP",
+            **_AGENTS,
         ),
         "control/fig2": Study(
-            f"{_AT}.studies.paper:fig2",
-            "score against sparsity, BCQ and BC, GraSP beside all others",
-            pieces=_PIECES,
-            remarks=f"{_AT}.studies.remarks:scores",
+            f"{_AT}.studies.figures:fig2",
+            "learning curves, and score against sparsity: BCQ and BC under GraSP",
+            **_AGENTS,
+        ),
+        "control/rivals": Study(
+            f"{_AT}.studies.rivals:rivals",
+            "the paper's trials of batch size and iterations, and other criteria, at one sparsity",
+            **{**_AGENTS, "remarks": f"{_AT}.studies.score_remarks:rivals"},
+        ),
+        "control/data": Study(
+            f"{_AT}.studies.data:data",
+            "pruned policies from logs that are not an expert's: noisy, medium, mixed",
+            settings=f"{_AT}.studies.data:about",
+            plan=f"{_AT}.studies.data:planned",
+            pieces=f"{_AT}.studies.data:catalogue",
+            remarks=f"{_AT}.studies.score_remarks:data",
         ),
         "control/fig3": Study(
-            f"{_AT}.studies.memory:fig3",
+            f"{_AT}.studies.layers:fig3",
             "weights left in each layer, SNIP and GraSP",
+            settings=f"{_AT}.studies.layers:about",
             remarks=f"{_AT}.studies.remarks:layers",
         ),
         "control/table1": Study(
-            f"{_AT}.studies.memory:table1", "bytes of pruned networks by format", remarks=f"{_AT}.studies.remarks:files"
+            f"{_AT}.studies.memory:table1",
+            "bytes of pruned networks by format",
+            settings=f"{_AT}.studies.memory:about",
+            remarks=f"{_AT}.studies.remarks:files",
         ),
         "control/fig4": Study(
-            f"{_AT}.studies.memory:fig4", "bytes against sparsity", remarks=f"{_AT}.studies.remarks:sizes"
+            f"{_AT}.studies.memory:fig4",
+            "bytes against sparsity",
+            settings=f"{_AT}.studies.memory:about",
+            remarks=f"{_AT}.studies.remarks:sizes",
         ),
     },
+    claims=f"{_AT}.studies.claims:CLAIMS",
     benches={
         "control": (f"{_AT}.bench.agents", "80 BCQ agents in lock-step against one by one"),
         "sparse_training": (f"{_AT}.bench.sparse_training", "training on kept weights alone"),

@@ -1,4 +1,4 @@
-"""The control paper's Table 1, Figure 3 and Figure 4: bytes of pruned networks by format, and weights kept by layer.
+"""The control paper's Table 1 and Figure 4: bytes of pruned networks by format.
 
 The paper saves `torch.to_sparse()` tensors, whose positions are two 64-bit integers a weight; beside them stand our
 packs of the same networks.
@@ -7,7 +7,6 @@ packs of the same networks.
 from __future__ import annotations
 
 import io
-import statistics
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,15 +18,16 @@ from torch import Tensor, nn
 from fewer.core.engines.state import fresh_modules
 from fewer.packs.pack import write
 from fewer.packs.trace.trace import trace
-from fewer.pruning.pruning import Pruning, layer_keeps, mask_for
+from fewer.pruning.pruning import Pruning, mask_for
 from fewer.report.figure import png
 from fewer.studies.order import Order
 from fewer.studies.plot import pyplot
 from fewer.studies.study import Result
+from fewer.systems.control.studies.training.scales import file_of
 from fewer.systems.control.task.settings import Settings
 from fewer.systems.control.task.task import Control
 
-__all__ = ["fig3", "fig4", "table1"]
+__all__ = ["about", "fig4", "masks_of", "setting", "table1", "task_of"]
 
 Modules = Mapping[str, nn.Module]
 Masks = Mapping[str, Mapping[str, Tensor]]
@@ -40,12 +40,30 @@ PAPER = {  # decimal megabytes
     ("VAE", "GraSP 95 % as COO"): 1.2122,
     ("actor", "SNIP 95 % as COO"): 0.14297, ("critic", "SNIP 95 % as COO"): 0.2824, ("VAE", "SNIP 95 % as COO"): 1.2303,
 }  # fmt: skip
-_SAMPLES = 2000
+ENVIRONMENT, SAMPLES = "halfcheetah", 2000
+SPARSITIES = {"control/table1": (0.95,), "control/fig4": (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)}
 
 
-def _task() -> Control:
-    """HalfCheetah's dimensions, which are Walker2d's too; few transitions, as scoring takes a hundred."""
-    return Control(Settings(environment="halfcheetah", transitions=_SAMPLES))
+def about(order: Order) -> dict[str, Any]:
+    """Every setting that the order stands for."""
+    return {
+        "environment": ENVIRONMENT, "data": "expert file" if order.data else f"own expert, {SAMPLES} steps",
+        "normalised observations": order.scale != "paper", "sparsities": list(SPARSITIES.get(order.study, ())),
+        "seeds": [0], "unchecked masks": order.scale == "paper",
+    }  # fmt: skip
+
+
+def setting(order: Order) -> str:
+    """The middle of a title: dimensions, data, observations."""
+    logs = "the user's expert logs" if order.data else "own expert"
+    return f"HalfCheetah-v5 (the paper: v2), {logs}, {'raw' if order.scale == 'paper' else 'normalised'} observations"
+
+
+def task_of(order: Order) -> Control:
+    """HalfCheetah's dimensions, which are Walker2d's too; few transitions of ours, as scoring takes a hundred."""
+    data = str(file_of(order.data, ENVIRONMENT, "expert")) if order.data else ""
+    raw: dict[str, Any] = {"normalise": False, "twin": "copy"} if order.scale == "paper" else {}
+    return Control(Settings(environment=ENVIRONMENT, transitions=SAMPLES, data=data, **raw))
 
 
 def _saved(tensors: Mapping[str, Tensor]) -> int:
@@ -103,16 +121,18 @@ def _task_widths(modules: Modules) -> tuple[int, int]:
     return both - actions, actions
 
 
-def _masks(task: Control, modules: Modules, method: str, sparsity: float, seed: int = 0) -> Masks:
-    return mask_for(task, modules, Pruning(method, sparsity), seed=seed) if sparsity else {}
+def masks_of(task: Control, modules: Modules, method: str, sparsity: float, seed: int = 0) -> Masks:
+    """What a criterion keeps; raw observations, the literal reading, are taken as they come."""
+    pruning = Pruning(method, sparsity, unchecked=not task.settings.normalise)
+    return mask_for(task, modules, pruning, seed=seed)
 
 
 def table1(order: Order) -> Result:
     """Bytes of every network in the paper's formats and in ours."""
     log = order.log
-    task = _task()
+    task = task_of(order)
     modules = fresh_modules(task, 0)
-    masks = {method: _masks(task, modules, method.lower(), 0.95) for method in ("SNIP", "GraSP")}
+    masks = {method: masks_of(task, modules, method.lower(), 0.95) for method in ("SNIP", "GraSP")}
     rows: list[list[Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         for part, names in PARTS.items():
@@ -130,7 +150,7 @@ def table1(order: Order) -> Result:
                 )
                 log(" | ".join(map(str, rows[-1])))
     return Result(
-        title="Table 1: files of the networks, decimal megabytes",
+        title=f"Table 1: files of the networks, decimal megabytes; {setting(order)}, one seed",
         columns=["network", "format", "paper", "ours", "% apart", "times smaller than dense"],
         rows=rows,
         notes=[
@@ -140,73 +160,30 @@ def table1(order: Order) -> Result:
     )  # fmt: skip
 
 
-def fig3(order: Order) -> Result:
-    """Weights kept in each layer at 95 %, mean and deviation over five seeds."""
-    scale = order.scale
-    task = _task()
-    seeds = range(2) if scale == "quick" else range(5)
-    kept: dict[str, dict[str, list[int]]] = {}
-    sizes: dict[str, int] = {}
-    for method in ("snip", "grasp"):
-        for seed in seeds:
-            modules = fresh_modules(task, seed)
-            found = layer_keeps(modules, _masks(task, modules, method, 0.95, seed))
-            for layer, (count, size) in found.items():
-                if layer.split(".")[0] in ("actor", "critic", "encoder", "decoder"):
-                    kept.setdefault(layer, {}).setdefault(method, []).append(count)
-                    sizes[layer] = size
-    rows = []
-    for layer, counts in kept.items():
-        cells: list[Any] = [layer.removesuffix(".weight"), sizes[layer]]
-        for method in ("snip", "grasp"):
-            mean = statistics.fmean(counts[method])
-            cells += [f"{mean:.0f} ± {statistics.pstdev(counts[method]):.0f}", f"{100 * mean / sizes[layer]:.1f}"]
-        rows.append(cells)
-    return Result(
-        title="Figure 3: weights left in each layer, 95 % removed",
-        columns=["layer", "weights", "SNIP keeps", "%", "GraSP keeps", "%"],
-        rows=rows,
-        notes=[f"HalfCheetah, normalised observations, {len(seeds)} seeds."],
-        figures={"control-fig3.png": _draw_layers(kept, sizes)},
-        details={"kept": kept, "weights": sizes},
-    )
-
-
 def fig4(order: Order) -> Result:
     """Megabytes of all networks together against sparsity: dense, coordinates, our pack."""
     log = order.log
-    task = _task()
+    task = task_of(order)
     modules = fresh_modules(task, 0)
     names = [name for part in PARTS.values() for name in part]
     dense = _saved(_tensors(modules, names, {}))
     rows: list[list[Any]] = []
     with tempfile.TemporaryDirectory() as folder:
-        for sparsity in (0.1, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99):
-            masks = _masks(task, modules, "snip", sparsity)
+        for sparsity in SPARSITIES[order.study]:
+            masks = masks_of(task, modules, "snip", sparsity)
             coordinates = _coordinates(_tensors(modules, names, masks))
             pack = sum(_packed(modules, part, masks, "float32", Path(folder)) for part in PARTS)
             rows.append([f"{100 * sparsity:g}", *(f"{size / 1e6:.3f}" for size in (dense, coordinates, pack))])
             log(" | ".join(map(str, rows[-1])))
     return Result(
-        title="Figure 4: megabytes of all networks against sparsity, SNIP",
+        title=f"Figure 4: megabytes of all networks against sparsity, SNIP; {setting(order)}, one seed",
         columns=["removed %", "dense", "coordinates (paper)", "our pack, lossless"],
         rows=rows,
-        notes=["First weights, before training; one seed."],
+        notes=[
+            "First weights, before training. The paper draws these lines without numbers; Table 1 has those at 95 %."
+        ],
         figures={"control-fig4.png": _draw_sizes(rows)},
     )
-
-
-def _draw_layers(kept: Mapping[str, Mapping[str, Sequence[int]]], sizes: Mapping[str, int]) -> bytes:
-    figure, axis = pyplot().subplots(figsize=(10, 4.5), layout="constrained")
-    places = range(len(kept))
-    for shift, (method, colour) in zip((-0.2, 0.2), (("snip", "#4878a8"), ("grasp", "#b03030"))):
-        shares = [100 * statistics.fmean(found[method]) / sizes[layer] for layer, found in kept.items()]
-        spread = [100 * statistics.pstdev(found[method]) / sizes[layer] for layer, found in kept.items()]
-        axis.bar([place + shift for place in places], shares, 0.4, yerr=spread, label=method, color=colour)
-    axis.set_xticks(list(places), [layer.removesuffix(".weight") for layer in kept], rotation=40, ha="right")
-    axis.set(ylabel="weights left, %", title="95 % removed before training")
-    axis.legend()
-    return png(figure)
 
 
 def _draw_sizes(rows: Sequence[Sequence[Any]]) -> bytes:

@@ -1,4 +1,4 @@
-"""Remarks on the control studies: layers, bytes, and which agents there are."""
+"""Remarks on the control studies: layers and bytes; those on scores are in `score_remarks`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from fewer.studies.remarks import Record
 from fewer.studies.words import between, listed
 
-__all__ = ["files", "layers", "scores", "sizes"]
+__all__ = ["files", "layers", "sizes"]
 
 Row = Sequence[Any]
 _METHODS = {"SNIP": 3, "GraSP": 5}  # columns of Figure 3 with the percentage kept
@@ -83,19 +83,3 @@ def files(record: Record) -> list[str]:
         f"{between(float(row[5]) for row in pruned)} times here; from the paper's, ours differ by {listed(apart)}.",
         f"Our packs of the same networks are smaller than the dense file {listed(packs)}.",
     ]
-
-
-def scores(record: Record) -> list[str]:
-    """How many seeds each recipe has, and whose masks were refused."""
-    by_seeds: dict[int, dict[str, None]] = {}
-    refused: dict[str, dict[str, None]] = {}
-    for environment, _, recipe, removed, seeds, score, *_ in record["rows"]:
-        if score == "mask refused":
-            refused.setdefault(f"{recipe} at {removed} %", {})[environment] = None
-        else:
-            by_seeds.setdefault(seeds, {})[recipe] = None
-    told = [f"{count} for {listed(names)}" for count, names in sorted(by_seeds.items(), reverse=True)]
-    lines = [f"Seeds: {'; '.join(told)}."]
-    if refused:
-        lines.append(f"Masks refused: {'; '.join(f'{name} on {listed(where)}' for name, where in refused.items())}.")
-    return lines

@@ -1,15 +1,14 @@
-"""Every choice of the control task, with its unit; the paper's and the reference implementation's as constructors."""
+"""Every choice of the control task, with its unit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from fewer.core.errors import UserError
 from fewer.core.settings import check_choices, check_ranges, setting
 
-__all__ = ["PRESETS", "Settings"]
+__all__ = ["Settings"]
 
 ALGORITHMS = ("bcq", "bc", "plain-bc", "td3bc", "iql")
 POLICIES = ("own", "decoder", "both")
@@ -79,16 +78,6 @@ class Settings:
         """Whether a simulator judges; otherwise fitted Q evaluation does."""
         return self.judge == "rollout" or (self.judge == "auto" and self.environment != "none")
 
-    @classmethod
-    def paper(cls, **changes: Any) -> Settings:
-        """Algorithm 1 to the letter: raw observations, the second critic a copy, a drawn latent variable for BC."""
-        return cls(**{"normalise": False, "twin": "copy", "sampled": True, **changes})
-
-    @classmethod
-    def reference(cls, **changes: Any) -> Settings:
-        """The BCQ authors' own: raw observations, twin critics of their own, 100 candidates."""
-        return cls(**{"normalise": False, "candidates": 100, "sampled": True, **changes})
-
 
 _CHOICES = {"algorithm": ALGORITHMS, "policy": POLICIES, "twin": TWINS, "attack_loss": ATTACK_LOSSES, "judge": JUDGES}
 _RANGES = (
@@ -111,5 +100,3 @@ _RANGES = (
     ("horizon", 0, 10**9),
     ("fqe_steps", 1, 10**9),
 )
-
-PRESETS: dict[str, Callable[..., Settings]] = {"paper": Settings.paper, "reference": Settings.reference}

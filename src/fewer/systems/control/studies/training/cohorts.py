@@ -11,18 +11,13 @@ import dataclasses
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from fewer.core.engines.base import Engine, Training
 from fewer.core.engines.cohort import Cohort
-from fewer.core.engines.evaluate import evaluate, evaluate_cohort, predictor
 from fewer.core.engines.loop import Event, Loop, fit
-from fewer.core.engines.optimizer import Optimizer
 from fewer.core.engines.plain import Plain
 from fewer.core.errors import UserError
 from fewer.core.files import checkpoint
@@ -32,35 +27,15 @@ from fewer.core.files.sealed import sealed
 from fewer.pruning.pruning import Pruning, layer_keeps, prune_
 from fewer.pruning.schedules.gradual import events_for
 from fewer.sparse.engine import sparse_engine, worthwhile
-from fewer.studies.order import Log, Order
-from fewer.systems.control.task.settings import Settings
-from fewer.systems.control.task.task import Control
+from fewer.studies.study import hardware, in_words
+from fewer.systems.control.studies.training.curves import Scored, judged
+from fewer.systems.control.studies.training.recipes import RECIPES, Recipe
+from fewer.systems.control.studies.training.scales import Place
 
-__all__ = ["ENVIRONMENTS", "RECIPES", "Place", "Row", "read_rows", "train_agents", "where"]
+__all__ = ["Row", "pruning_of", "read_rows", "train_agents", "training_of"]
 
 Row = dict[str, Any]
-Recipe = Callable[[float], Pruning | None]
-
-ENVIRONMENTS = ("hopper", "halfcheetah", "walker2d")
-
-# What may remove the weights. Beside the papers' criteria: what was tried to close their gap to the dense network.
-RECIPES: dict[str, Recipe] = {
-    "dense": lambda sparsity: None,
-    "snip": lambda sparsity: Pruning("snip", sparsity),
-    "grasp": lambda sparsity: Pruning("grasp", sparsity),
-    "random": lambda sparsity: Pruning("random", sparsity, "layer"),
-    "erk": lambda sparsity: Pruning("random", sparsity, "erk"),
-    "magnitude": lambda sparsity: Pruning("magnitude", sparsity),
-    "synflow": lambda sparsity: Pruning("synflow", sparsity),
-    "set": lambda sparsity: Pruning("random", sparsity, "erk", when="set", end=0.75),
-    "snip-batches": lambda sparsity: Pruning("snip", sparsity, batches=50),
-    "snip-rounds": lambda sparsity: Pruning("snip", sparsity, batches=10, iterations=20),
-    "grasp-batches": lambda sparsity: Pruning("grasp", sparsity, batches=50),
-    "snip-erk": lambda sparsity: Pruning("snip", sparsity, "erk", batches=50),
-    "rigl": lambda sparsity: Pruning("random", sparsity, "erk", when="rigl", end=0.75),
-    "snip-rigl": lambda sparsity: Pruning("snip", sparsity, batches=50, when="rigl", end=0.75),
-    "gradual": lambda sparsity: Pruning("magnitude", sparsity, when="gradual", begin=0.05, end=0.5),
-}
+Agent = tuple[str, float, int]  # recipe, sparsity, seed
 
 
 class Guarded:
@@ -79,43 +54,8 @@ class Guarded:
             self.refused[self.replica] = str(error)
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where agents are trained and kept, and how long."""
-
-    out: Path
-    steps: int
-    settings: Settings
-    device: str = "cpu"
-    optimizer: Optimizer = dataclasses.field(default_factory=Optimizer)
-    log: Log = print
-    compile: bool = False
-    alone: bool = False  # one agent after the other, on its kept weights where that is faster: the way of a CPU
-
-    def path(self, environment: str, recipe: str, sparsity: float, seed: int) -> Path:
-        """One agent's file."""
-        name = recipe if recipe == "dense" else f"{recipe}-{100 * sparsity:g}"
-        return self.out / "agents" / environment / f"{name}-seed{seed}.json"
-
-
-def where(order: Order) -> Place:
-    """Quick: small networks and short episodes on a CPU. Full: the paper's networks, 100,000 updates, 20 episodes.
-
-    The learning rate falls to zero over the second half: last weights at a constant rate scatter.
-    """
-    scale, out, log = order.scale, order.out, order.log
-    if scale == "quick":
-        small = Settings(
-            policy="both", transitions=4000, hidden=(128, 96), autoencoder_hidden=(128, 128), episodes=4, horizon=150
-        )
-        return Place(out, 400, small, log=log)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    decaying = Optimizer(decay_from=0.5)
-    return Place(out, 100_000, Settings(policy="both"), device, decaying, log, alone=device == "cpu")
-
-
 def train_agents(
-    place: Place, environment: str, wanted: Sequence[tuple[str, float]], seeds: Sequence[int], *, save: bool = False
+    place: Place, environment: str, wanted: Sequence[Recipe], seeds: Sequence[int], *, save: bool = False
 ) -> list[Row]:
     """Every (recipe, sparsity) with every seed, as one cohort or alone; agents that are finished are only read."""
     agents = [(recipe, 0.0 if recipe == "dense" else sparsity, seed) for recipe, sparsity in wanted for seed in seeds]
@@ -130,8 +70,19 @@ def read_rows(place: Place) -> list[Row]:
     return [_read(place, path) for path in sorted(place.out.glob("agents/*/*.json"))]
 
 
+def training_of(place: Place) -> Training:
+    """How every agent is trained."""
+    return Training(place.steps, place.batch, place.optimizer, place.device, compile=place.compile)
+
+
+def pruning_of(place: Place, recipe: Recipe) -> Pruning | None:
+    """What removes an agent's weights."""
+    found = RECIPES[recipe[0]](recipe[1])
+    return dataclasses.replace(found, unchecked=True) if found and place.unchecked else found
+
+
 def _read(place: Place, path: Path) -> Row:
-    """A finished agent; one that was judged at another scale is no agent of this study."""
+    """A finished agent; one of another scale or of other logs is no agent of this study."""
     row: Row = json.loads(path.read_text())
     if row["episodes"] != place.settings.episodes:
         raise UserError(
@@ -139,17 +90,17 @@ def _read(place: Place, path: Path) -> Row:
             f"agents of one scale, judged by {place.settings.episodes}",
             "choose another --out",
         )
+    if "data" in row and row["data"] != (own := place.data(row["environment"])):
+        raise UserError(f"{path}, which learnt from {row['data']}", f"agents that learnt from {own}", "use its --data")
     return row
 
 
-def _train(place: Place, environment: str, agents: Sequence[tuple[str, float, int]], *, save: bool) -> None:
-    begin = time.monotonic()
-    task = Control(dataclasses.replace(place.settings, environment=environment))
-    prunings = [RECIPES[recipe](sparsity) for recipe, sparsity, _ in agents]
-    training = Training(place.steps, 100, place.optimizer, place.device, compile=place.compile)
-    seeds = [seed for *_, seed in agents]
+def _train(place: Place, environment: str, agents: Sequence[Agent], *, save: bool) -> None:
+    begin, seeds = time.monotonic(), [seed for *_, seed in agents]
+    task, training = place.task(environment), training_of(place)
+    prunings = [pruning_of(place, (recipe, sparsity)) for recipe, sparsity, _ in agents]
     engine: Engine = Plain(task, training, seeds[0]) if place.alone else Cohort(task, training, seeds)
-    folder = Folder(place.out / "cohorts" / _name(environment, agents))
+    folder = Folder(place.out / "cohorts" / _name(place, environment, agents))
     folder.path.mkdir(parents=True, exist_ok=True)
     place.path(environment, *agents[0]).parent.mkdir(parents=True, exist_ok=True)
     refused = _masked_(engine, prunings, folder)
@@ -162,16 +113,19 @@ def _train(place: Place, environment: str, agents: Sequence[tuple[str, float, in
         engine = sparse_engine(engine)
     engine.begin_()
     place.log(f"{environment}: {len(agents)} agents, masks after {time.monotonic() - begin:.0f} s")
-    events = [
+    events: list[Event] = [
         Guarded(event, replica, refused)
         for replica, pruning in enumerate(prunings)
         for event in events_for([None] * replica + [pruning], place.steps)
     ]
+    scored = _scored(place, task, agents, folder)
     trained, before = time.monotonic(), engine.count
-    fit(engine, folder, events=events, loop=_loop(place, environment))
+    fit(engine, folder, events=[*events, *scored], loop=_loop(place, environment))
     rate = len(agents) * (place.steps - before) / (time.monotonic() - trained)
-    place.log(f"{environment}: {rate:.0f} updates/s in all; judging")
-    figures = _judged(task, engine)
+    place.log(f"{environment}: {rate:.0f} updates/s in all, looks on the way included; judging")
+    for one in scored:
+        one.act(engine)
+    figures = judged(task, engine, range(len(agents)))
     for replica, agent in enumerate(agents):
         row = _row(place, environment, agent) | {"cohort": len(agents), "updates_per_second": round(rate)}
         if replica in refused:
@@ -179,24 +133,35 @@ def _train(place: Place, environment: str, agents: Sequence[tuple[str, float, in
             continue
         if save and agent[2] == 0:
             _save_decoder(engine, replica, place.path(environment, *agent).with_suffix(".safetensors"))
-        _write(place, {**row, **figures[replica], "kept": _kept(engine, replica)})
+        curve = {key: value for one in scored for key, value in one.row(replica).items()}
+        _write(place, {**row, **figures[replica], "kept": _kept(engine, replica), **curve})
     checkpoint.forget(folder)
     return None
 
 
-def _judged(task: Control, engine: Engine) -> list[dict[str, float]]:
-    if isinstance(engine, Cohort):
-        return evaluate_cohort(task, engine.state)
-    return [evaluate(task, predictor(task, engine.state.modules_of(0), engine.state.seeds[0]))]
+def _scored(place: Place, task: Any, agents: Sequence[Agent], folder: Folder) -> list[Scored]:
+    """What looks at the agents on the way: one, or none where no agent is to be looked at."""
+    if place.curves is None:
+        return []
+    chosen = [number for number, (recipe, sparsity, _) in enumerate(agents) if place.curves.of(recipe, sparsity)]
+    return [Scored(task, place.curves, chosen, folder.path)] if chosen else []
 
 
-def _row(place: Place, environment: str, agent: tuple[str, float, int]) -> Row:
+def _row(place: Place, environment: str, agent: Agent) -> Row:
     """What is known of an agent before it is trained."""
     recipe, sparsity, seed = agent
     return {
         "environment": environment, "recipe": recipe, "sparsity": sparsity, "seed": seed, "steps": place.steps,
-        "episodes": place.settings.episodes,
+        "episodes": place.settings.episodes, "data": place.data(environment),
+        "hardware": _hardware(place),
     }  # fmt: skip
+
+
+def _hardware(place: Place) -> str:
+    found = hardware()
+    if place.device == "cpu":
+        found.pop("gpu", None)
+    return in_words(found)
 
 
 def _write(place: Place, row: Row) -> None:
@@ -206,9 +171,11 @@ def _write(place: Place, row: Row) -> None:
     place.log("{} {} {:g} seed {}: {}".format(*agent, found))
 
 
-def _name(environment: str, agents: Sequence[tuple[str, float, int]]) -> str:
-    """Of a cohort: equal agents, equal names."""
-    return f"{environment}-{hashlib.blake2b(json.dumps(agents).encode(), digest_size=6).hexdigest()}"
+def _name(place: Place, environment: str, agents: Sequence[Agent]) -> str:
+    """Of a cohort: the same training of the same agents has the same name."""
+    training = dataclasses.asdict(place.settings), dataclasses.asdict(place.optimizer), place.steps
+    told = json.dumps([agents, training, place.data(environment)])
+    return f"{environment}-{hashlib.blake2b(told.encode(), digest_size=6).hexdigest()}"
 
 
 def _masked_(engine: Engine, prunings: Sequence[Pruning | None], folder: Folder) -> dict[int, str]:
@@ -231,7 +198,7 @@ def _loop(place: Place, environment: str) -> Loop:
         shown = losses if isinstance(losses, list) else [losses]
         place.log(f"{environment} step {line['step']}: autoencoder {' '.join(f'{x or 0:.3f}' for x in shown[:8])}")
 
-    return Loop(log_every=max(1, place.steps // 20), save_seconds=100.0, on_log=on_log)
+    return Loop(log_every=max(1, place.steps // 20), save_seconds=60.0, on_log=on_log)
 
 
 def _kept(engine: Engine, replica: int) -> dict[str, tuple[int, int]]:

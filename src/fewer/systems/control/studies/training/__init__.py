@@ -1,0 +1,1 @@
+"""How agents of the control studies are trained and kept: scales, recipes, cohorts, curves, pieces."""
