@@ -79,8 +79,8 @@ def notes(rows: Sequence[Row], order: Order, place: Place) -> list[str]:
     data = ", ".join(dict.fromkeys(row["data"] for row in rows if "data" in row))
     lines = [
         f"{listed(steps)} updates of batch {place.batch} by Adam at {place.optimizer.lr:g}, {rate}; {seen}; {twin}; "
-        f"last weights, {about.episodes} episodes an agent from fixed starts; scores by D4RL's references, which are of the "
-        f"environments' v2. Logs: {data}.",
+        f"last weights, {about.episodes} episodes an agent from fixed starts; scores by D4RL's references, of "
+        f"the environments' v2. Logs: {data}.",
         f"Trained on {listed(machines, 'what the agents do not tell')}; a GPU's products are in TF32.",
         f"BC is the decoder, {LATENT[about.sampled]}, of the same agents. Biases are never removed. Intervals are 95 % "
         "bootstrap intervals of the mean over seeds. The paper prints plots without numbers.",
