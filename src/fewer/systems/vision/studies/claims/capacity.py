@@ -166,9 +166,8 @@ def _more(records: Records) -> Verdict:
     ):
         means = {n: statistics.fmean(values[n]) for n in standard}
         found[name] = next(n for n, value in means.items() if value >= max(means.values()) - 1)
-        numbers.append(
-            f"{name}: within a point of its best from scale {found[name]} on ({', '.join(f'{m:.1f}' for m in means.values())})"
-        )
+        told = ", ".join(f"{value:.1f} at scale {n}" for n, value in means.items())
+        numbers.append(f"{name}: within a point of its best from scale {found[name]} on ({told})")
     first, *others = found.values()
     return Verdict(tested([other > first for other in others]), "; ".join(numbers))
 
