@@ -145,21 +145,29 @@ def _small_values(attack: str) -> Claim:
     return judge
 
 
+def _standard(records: Records) -> dict[int, list[float]]:
+    """Clean accuracy of the standard networks that were trained, by scale."""
+    details = records["vision/table2"]["details"]
+    found = {n: details.get(f"paper-standard-cnn{n}", []) for n in range(6)}
+    if sum(map(bool, found.values())) < 3:
+        raise LookupError("fewer than three scales of standard networks")
+    return {n: percents(rows, "clean") for n, rows in found.items() if rows}
+
+
 @claim("more-than-standard", "Abstract, Section VI", "Adversarial training needs more capacity than standard training.",
        "vision/table2")  # fmt: skip
 def _more(records: Records) -> Verdict:
-    standard = [percents(of(records, "vision/table2", f"paper-standard-cnn{n}"), "clean") for n in range(6)]
+    standard = _standard(records)
     found, numbers = {}, []
     for name, values in (
         ("standard, clean", standard),
-        ("paper's recipe, PGD-40", _values(records, "paper", "pgd", "pgd40")),
-        ("cured, PGD-40", _values(records, "cured", "pgd", "pgd40")),
+        ("paper's recipe, PGD-40", dict(enumerate(_values(records, "paper", "pgd", "pgd40")))),
+        ("cured, PGD-40", dict(enumerate(_values(records, "cured", "pgd", "pgd40")))),
     ):
-        means = [statistics.fmean(each) for each in values]
-        found[name] = next(n for n, value in enumerate(means) if value >= max(means) - 1)
-        numbers.append(
-            f"{name}: within a point of its best from scale {found[name]} on ({', '.join(f'{m:.1f}' for m in means)})"
-        )
+        means = {n: statistics.fmean(values[n]) for n in standard}
+        found[name] = next(n for n, value in means.items() if value >= max(means.values()) - 1)
+        told = ", ".join(f"{value:.1f} at scale {n}" for n, value in means.items())
+        numbers.append(f"{name}: within a point of its best from scale {found[name]} on ({told})")
     first, *others = found.values()
     return Verdict(tested([other > first for other in others]), "; ".join(numbers))
 
@@ -167,14 +175,16 @@ def _more(records: Records) -> Verdict:
 @claim("hardening-costs-clean", "Section III-C", "Training with attacked images hurts generalisation to clean ones.",
        "vision/table2")  # fmt: skip
 def _costs(records: Records) -> Verdict:
-    standard = [percents(of(records, "vision/table2", f"paper-standard-cnn{n}"), "clean") for n in range(6)]
+    standard = _standard(records)
     parts, numbers = [], []
     for recipe in ("paper", "cured"):
         hardened = _values(records, recipe, "pgd", "clean")
-        gaps = [statistics.fmean(s) - statistics.fmean(h) for s, h in zip(standard, hardened)]
-        parts += [gap > 0 for gap in gaps]
-        numbers.append(f"{recipe} recipe, points below standard by scale: {', '.join(f'{gap:.1f}' for gap in gaps)}")
-    flat = [[v for each in values for v in each] for values in (standard, _values(records, "cured", "pgd", "clean"))]
+        gaps = {n: statistics.fmean(values) - statistics.fmean(hardened[n]) for n, values in standard.items()}
+        parts += [gap > 0 for gap in gaps.values()]
+        told = ", ".join(f"{gap:.1f} at scale {n}" for n, gap in gaps.items())
+        numbers.append(f"{recipe} recipe, points below standard: {told}")
+    cured = _values(records, "cured", "pgd", "clean")
+    flat = [v for values in standard.values() for v in values], [v for n in standard for v in cured[n]]
     return Verdict(tested(parts), "; ".join(numbers), permutation_p(*flat))
 
 
