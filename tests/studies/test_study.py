@@ -110,12 +110,12 @@ def test_agents_of_a_quick_study_are_not_shown_as_those_of_a_full_one(
         reproduce(Order("control/fig1", "full", tmp_path))
 
 
-def test_a_full_study_of_digits_is_not_made_of_the_embedded_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fewer.systems.vision.studies import training as vision_training
+def test_a_full_study_of_digits_is_not_made_of_the_embedded_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fewer.systems.vision.studies.place import images
 
-    def offline(folder: Path) -> None:
-        raise UserError("no network", "MNIST")
-
-    monkeypatch.setattr(vision_training, "fetch_mnist", offline)
-    with pytest.raises(UserError, match="no network"):
-        vision_training.mnist("full")
+    monkeypatch.delenv("FEWER_MNIST", raising=False)
+    assert images(Order("vision/table2", "quick", tmp_path)) == "digits"
+    with pytest.raises(UserError, match=r"no --data and no FEWER_MNIST.*fewer data vision"):
+        images(Order("vision/table2", "full", tmp_path))

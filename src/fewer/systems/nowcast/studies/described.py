@@ -58,9 +58,11 @@ def plan(order: Order) -> list[Planned]:
     few = place.rehearsed()
     return [
         Planned(
-            name, place.scale.training(MEMBERS[name], "cpu").steps, functools.partial(few.engine, MEMBERS[name]),
+            name,
+            place.scale.training(MEMBERS[name], "cpu").steps,
+            functools.partial(few.engine, MEMBERS[name]),
             heavy=order.scale == "paper",
-        )  # fmt: skip
+        )
         for name in members_of(order)
     ]
 

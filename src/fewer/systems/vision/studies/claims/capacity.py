@@ -53,7 +53,7 @@ def _converged(records: Records) -> Verdict:
         f"of {len(rows)} trainings {guessing} end at the loss of guessing, and in {falling} the loss of the last tenth "
         "lies over 2 % below that of the tenth before"
     )
-    return Verdict("holds" if guessing + falling == 0 else "fails", numbers)
+    return Verdict("holds" if guessing + falling == 0 else "fails", numbers, why=_TRIED)
 
 
 def _threshold(attack: str) -> Claim:

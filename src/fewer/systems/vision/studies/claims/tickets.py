@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 
 from fewer.studies.claims import Claim, Records, Verdict
 from fewer.studies.permutation import permutation_p
@@ -112,6 +113,10 @@ def _later(records: Records) -> Verdict:
     return Verdict(tested(parts), "; ".join(numbers), why=f"judged at {_DECLINE:g} points below the unpruned network")
 
 
+def _tried(numbers: Sequence[str]) -> str:
+    return f"tried in {len(numbers)} of {len(READINGS)} readings of the paper's pruning rate, the paper's rounds and epochs"
+
+
 def _better(kind: str, key: str, where: str, says: str) -> Claim:
     @claim(f"reset-beats-random-{kind}-{key}", where, says, _STUDY)
     def judge(records: Records) -> Verdict:
@@ -126,7 +131,7 @@ def _better(kind: str, key: str, where: str, says: str) -> Claim:
                 f"{spread(fresh[12])}"
             )
             first, new = first + reset[12], new + fresh[12]
-        return Verdict(tested(parts), "; ".join(numbers), permutation_p(first, new))
+        return Verdict(tested(parts), "; ".join(numbers), permutation_p(first, new), why=_tried(numbers))
 
     return judge
 
@@ -171,7 +176,7 @@ def _clean(records: Records) -> Verdict:
         numbers.append(f"{reading}: {min(gains):+.1f} to {max(gains):+.1f} points in rounds 12 to {max(rounds)}")
         for n in rounds:
             first, second = first + hardened[n], second + normal[n]
-    return Verdict(tested(parts), "; ".join(numbers), permutation_p(first, second))
+    return Verdict(tested(parts), "; ".join(numbers), permutation_p(first, second), why=_tried(numbers))
 
 
 @claim("tickets-more-robust", "Section I, after Cosentino et al.",
