@@ -116,7 +116,7 @@ class Variant(Task[Any]):
 
     def __init__(self, task: Task[Any]) -> None:
         self.task = copy.copy(task)
-        self.whole, self.recommended = task.whole, task.recommended
+        self.whole, self.only, self.recommended = task.whole, task.only, task.recommended
         for wanted in _ABILITIES:
             if isinstance(self.task, wanted):
                 for name in _members(wanted):  # as attributes: a runtime protocol does not look into __getattr__

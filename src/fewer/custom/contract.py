@@ -21,7 +21,7 @@ from fewer.core.engines.cohort import Cohort
 from fewer.core.engines.evaluate import evaluate, evaluate_cohort, predictor
 from fewer.core.engines.nets import NetworkSet, frozen
 from fewer.core.engines.optimizer import Optimizer
-from fewer.core.engines.plain import RANDOM_LAYERS, Plain
+from fewer.core.engines.plain import Plain, draws_itself
 from fewer.core.engines.state import fresh_modules, refuse_shared
 from fewer.core.errors import UserError
 from fewer.core.mask import prunable
@@ -135,13 +135,9 @@ def losses_are_pure(task: Task[Any]) -> None:
             for _ in range(2)
         ]
         _require(
-            values[0] == values[1] or _has_random_layers(modules),
+            values[0] == values[1] or any(map(draws_itself, modules.values())),
             f"objective {index} gives {values[0]} and then {values[1]} on the same batch: draw from noise alone",
         )
-
-
-def _has_random_layers(modules: Any) -> bool:
-    return any(isinstance(part, RANDOM_LAYERS) for module in modules.values() for part in module.modules())
 
 
 def a_cohort_trains_each_replica_as_if_alone(task: Task[Any]) -> None:
@@ -165,27 +161,15 @@ def a_cohort_trains_each_replica_as_if_alone(task: Task[Any]) -> None:
 
 def every_criterion_prunes_what_can_be_pruned(task: Task[Any]) -> str:
     modules = fresh_modules(task, 0)
-    count = min(8, len(task.data("train")))
+    samples = min(8, len(task.data("train")))
     for method in CRITERIA:
-        mask = mask_for(task, modules, Pruning(method, 0.5, samples=count, iterations=2), seed=0)
+        mask = mask_for(task, modules, Pruning(method, 0.5, samples=samples, iterations=2), seed=0)
         for name, by_parameter in mask.items():
             weights = sum(modules[name].get_parameter(key).numel() for key in prunable(modules[name]))
             kept = sum(int(m.sum()) for m in by_parameter.values())
             _require(kept == round(0.5 * weights), f"{method} keeps {kept} of {weights} in {name!r}")
-    return _reach(task, modules)
-
-
-def _reach(task: Task[Any], modules: Any) -> str:
-    """Which part of the model that is, and whether training will take it for the whole."""
-    found, out = reach.count(task, modules, {}), reach.beyond_reach(task, modules)
-    told = f"{found.prunable:,} of {found.weights:,} weights ({100 * found.prunable / max(found.weights, 1):.3g} %)"
-    if out:
-        told += f", not {', '.join(out)}"
-    try:
-        reach.refuse_partial(task, modules, Pruning())
-    except UserError:
-        told += "; training refuses that unless partial=true"
-    return told
+    found = reach.count(task, modules, {})
+    return f"{found.prunable:,} of {found.weights:,} weights ({100 * found.prunable / max(found.weights, 1):.3g} %)"
 
 
 def masked_weights_stay_zero(task: Task[Any]) -> None:

@@ -6,7 +6,7 @@ This is the first module above the methods: it combines a task, hardening, pruni
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,8 @@ from fewer.core.files.run_folder import CONFIG, MASK, METRICS, WEIGHTS, Folder
 from fewer.core.machine.versions import versions
 from fewer.core.registry import make
 from fewer.core.task import Task
-from fewer.pruning.pruning import Pruning
-from fewer.pruning.reach import refuse_partial
+from fewer.pruning.pruning import Pruning, patterns
+from fewer.pruning.reach import refuse_unreachable
 from fewer.pruning.schedules.gradual import events_for
 from fewer.run.beginning import restore_or_prune_
 from fewer.run.lottery import run_rounds
@@ -84,9 +84,17 @@ class Job:
         """Versions, and what is now in the files that the settings name."""
         return {**versions(), "files": named_files(self.settings)}
 
+    def plain_task(self, changes: Sequence[str] = ()) -> Task[Any]:
+        """The task with its settings, of which some may have changed, and with what pruning may touch of it."""
+        task = make(self.task, (*self.settings, *changes))
+        if self.prune is not None:
+            task.only = patterns(self.prune.only) or task.only
+            task.whole = (*task.whole, *patterns(self.prune.skip))
+        return task
+
     def make_task(self) -> Task[Any]:
         """The task, hardened if so asked."""
-        task = make(self.task, self.settings)
+        task = self.plain_task()
         if self.harden:
             from fewer.attack.hardening.harden import harden
 
@@ -149,9 +157,9 @@ class Job:
         return engine
 
     def check(self, task: Task[Any]) -> None:
-        """Refuse an optimiser that nothing would descend with, and a sparsity that would be one of a part alone."""
+        """Refuse an optimiser that nothing would descend with, and a pruning that would touch nothing."""
         if self.prune is not None:
-            refuse_partial(task, fresh_modules(task, self.seeds[0]), self.prune)
+            refuse_unreachable(task, fresh_modules(task, self.seeds[0]))
         asked, own = self.training.optimizer, [objective.optimizer for objective in task.objectives()]
         if used := own[0] if None not in own and asked not in (*own, Optimizer()) else None:
             raise UserError(

@@ -15,7 +15,6 @@ from fewer.core.engines.state import check_finite, fill_, fresh_modules
 from fewer.core.errors import UserError
 from fewer.core.files.fingerprints import check_unchanged
 from fewer.core.files.run_folder import CONFIG, MASK, WEIGHTS, Folder
-from fewer.core.registry import make
 from fewer.core.renamed import modern
 from fewer.core.task import Task
 from fewer.pruning.pruning import Pruning
@@ -56,7 +55,7 @@ def load(path: str | Path, changes: Sequence[str] = ()) -> Trained:
     job = job_from(folder.read_json(CONFIG))
     folder.refuse_unless_one_run()
     check_unchanged(folder.versions().get("files", {}), job.settings, changes)
-    task = make(job.task, (*job.settings, *changes))
+    task = job.plain_task(changes)
     modules = fresh_modules(task, job.seeds[0])
     weights = folder.read_networks(WEIGHTS)
     for name, module in modules.items():

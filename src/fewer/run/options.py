@@ -40,6 +40,8 @@ class Words(TypedDict, total=False):
     compile: bool | str | None
     prune: str | None  # lamp,when=gradual
     sparsity: float | str | None
+    only: str | Sequence[str] | None  # encoder.*
+    skip: str | Sequence[str] | None  # head
     harden: str | None  # pgd:0.3
     engine: str | None
     seeds: int | str | Sequence[int] | None  # 0-4
@@ -58,13 +60,13 @@ def job_of(task: str, words: Mapping[str, Any]) -> Job:
             raise UserError(f"the word {key!r}", "what `fewer train --help` lists", nearest(key, KEYS))
     settings = _pairs(given.get("settings", ()))
     checked_settings(task, settings)
-    sparsity = [f"sparsity={text_of(given['sparsity'])}"] if "sparsity" in given else []
+    pruning = [f"{key}={text_of(given[key]).replace(',', '+')}" for key in ("sparsity", "only", "skip") if key in given]
     start_from = given.get("start_from")
     return Job(
         task=task,
         settings=settings,
         training=_training(task_class(task)[0].recommended, given),
-        prune=parse_prune(str(given.get("prune", "")), [*_more(given, "prune"), *sparsity]),
+        prune=parse_prune(str(given.get("prune", "")), [*_more(given, "prune"), *pruning]),
         harden=harden_text(str(given.get("harden", ""))),
         engine=str(given.get("engine", "auto")),
         seeds=parse_seeds(given.get("seeds", 0)),

@@ -30,6 +30,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--set", dest="settings", action="append", metavar="KEY=VALUE", help="a task setting")
     offer(parser.add_argument("--prune", metavar="METHOD[,KEY=VALUE...]", help=either(METHODS)), METHODS)
     numeric(parser.add_argument("--sparsity", help="share of the prunable weights to remove (default 0.9)"))
+    for name, what in (("--only", "prune these parameters alone"), ("--skip", "leave these whole")):
+        parser.add_argument(name, action="append", metavar="PATTERN", help=f"{what}, such as 'encoder.*' or head")
     harden = parser.add_argument(
         "--harden", metavar="KIND:BUDGET", help=f"adversarial training, such as pgd:0.3: {either(KINDS)}"
     )

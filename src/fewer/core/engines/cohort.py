@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 from fewer.core.data import TensorData
 from fewer.core.engines.aligned import Aligned
 from fewer.core.engines.base import Engine, move_
+from fewer.core.engines.layers import batchable
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.seed import Stream
 from fewer.core.task import Objective
@@ -77,7 +78,8 @@ class Cohort(Engine):
             losses = one(_first(weights), _first(buffers), samples, seeds[0]).unsqueeze(0)
         else:
             shared = 0 if self.data.in_memory else None
-            losses = vmap(one, in_dims=(0, 0, shared, 0))(weights, buffers, batch, seeds)
+            with batchable():
+                losses = vmap(one, in_dims=(0, 0, shared, 0))(weights, buffers, batch, seeds)
         leaves = [view for name in objective.trains for view in weights[name].values()]
         found = iter(torch.autograd.grad(losses.sum(), leaves, materialize_grads=True))
         return losses.detach(), {
