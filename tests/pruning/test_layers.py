@@ -52,7 +52,7 @@ PRUNABLE: dict[str, tuple[Callable[[], nn.Module], str]] = {
     "LSTMCell": (lambda: nn.LSTMCell(2, 4), "weight_ih weight_hh"),
     "RNNBase": (lambda: nn.RNNBase("GRU", 2, 4), RNN),
     "MultiheadAttention": (lambda: nn.MultiheadAttention(4, 2, add_bias_kv=True), "in_proj_weight out_proj.weight"),
-    "AdaptiveLogSoftmaxWithLoss": (lambda: nn.AdaptiveLogSoftmaxWithLoss(8, 9, [3, 5]), ""),
+    "AdaptiveLogSoftmaxWithLoss": (lambda: nn.AdaptiveLogSoftmaxWithLoss(32, 9, [3, 5]), ""),
     "TransformerEncoderLayer": (lambda: nn.TransformerEncoderLayer(4, 2, 8), ""),
     "TransformerDecoderLayer": (lambda: nn.TransformerDecoderLayer(4, 2, 8), ""),
     "TransformerEncoder": (lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8), 1), ""),

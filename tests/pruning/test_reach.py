@@ -40,11 +40,14 @@ class Gru(Fit):
         return {"net": Reader(nn.GRU(1, 8, batch_first=True))}
 
 
+GRU = f"{__name__}:{Gru.__name__}"
+
+
 def test_what_remains_is_told_of_all_weights_with_the_prunable_ones_beside(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = str(tmp_path / "run")
-    words = ["train", f"{__name__}:Gru", "--prune", "magnitude,samples=10", "--sparsity", "0.5", "--skip", "head"]
+    words = ["train", GRU, "--prune", "magnitude,samples=10", "--sparsity", "0.5", "--skip", "head"]
     assert main([*words, "--steps", "4", "--batch", "10", "--out", out, "--json"]) == 0
     trained = json.loads(capsys.readouterr().out)
     assert main(["evaluate", out, "--json"]) == 0
@@ -74,7 +77,7 @@ def test_what_remains_is_told_of_all_weights_with_the_prunable_ones_beside(
 def test_patterns_that_leave_nothing_are_one_line(
     words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = ["train", f"{__name__}:Gru", "--prune", "snip", "--sparsity", "0.9", "--out", str(tmp_path / "run")]
+    given = ["train", GRU, "--prune", "snip", "--sparsity", "0.9", "--out", str(tmp_path / "run")]
     assert main([*given, *words]) == 2
     told = capsys.readouterr().err
     assert told.count("\n") == 1 and said in told and not (tmp_path / "run").exists()
@@ -83,7 +86,7 @@ def test_patterns_that_leave_nothing_are_one_line(
 @pytest.mark.parametrize("when", ["start", "gradual", "set", "rigl", "rounds"])
 def test_only_what_is_named_loses_weights(when: str, tmp_path: Path) -> None:
     pruning = Pruning("magnitude", 0.5, when=when, samples=10, only="rnn.weight_hh_*")
-    Job(f"{__name__}:Gru", training=Training(8, 10), prune=pruning).run(tmp_path / "run")
+    Job(GRU, training=Training(8, 10), prune=pruning).run(tmp_path / "run")
     run = load(tmp_path / "run")
     assert set(run.mask["net"]) == {"rnn.weight_hh_l0"}
     assert int((run.modules["net"].rnn.weight_hh_l0 != 0).sum()) == 96  # type: ignore[union-attr, operator, arg-type]
@@ -91,7 +94,7 @@ def test_only_what_is_named_loses_weights(when: str, tmp_path: Path) -> None:
 
 
 def test_checking_says_which_part_pruning_reaches(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", f"{__name__}:Gru"]) == 0
+    assert main(["check", GRU]) == 0
     line = next(line for line in capsys.readouterr().out.splitlines() if "criterion" in line)
     assert "224 of 273 weights (82.1 %)" in line
 
