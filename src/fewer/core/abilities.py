@@ -190,5 +190,5 @@ def perturbable_input(task: Attackable, batch: Any) -> Tensor:
     raise UserError(
         f"{type(task).__name__}, whose inputs are {str(perturbable.dtype).removeprefix('torch.')}",
         "floating-point inputs, which an attack can move a little along a gradient",
-        "tokens can be neither attacked nor hardened; let quantities be floats",
+        "let quantities be floats; tokens are attacked behind a torch.nn.Embedding",
     )

@@ -163,7 +163,7 @@ def every_criterion_prunes_what_can_be_pruned(task: Task[Any]) -> str:
     modules = fresh_modules(task, 0)
     samples = min(8, len(task.data("train")))
     for method in CRITERIA:
-        mask = mask_for(task, modules, Pruning(method, 0.5, samples=samples, iterations=2), seed=0)
+        mask = mask_for(task, modules, Pruning(method, 0.5, "layer", samples=samples, iterations=2), seed=0)
         for name, by_parameter in mask.items():
             weights = sum(modules[name].get_parameter(key).numel() for key in prunable(modules[name]))
             kept = sum(int(m.sum()) for m in by_parameter.values())
@@ -176,7 +176,9 @@ def masked_weights_stay_zero(task: Task[Any]) -> None:
     training = dataclasses.replace(_training(task), optimizer=Optimizer("adamw", weight_decay=0.1))
     plain = Plain(task, training, 0)
     count = min(8, len(task.data("train")))
-    plain.state.mask_(0, mask_for(task, plain.state.modules_of(0), Pruning("magnitude", 0.5, samples=count), seed=0))
+    plain.state.mask_(
+        0, mask_for(task, plain.state.modules_of(0), Pruning("magnitude", 0.5, "layer", samples=count), seed=0)
+    )
     plain.advance(_STEPS)
     for name, network in plain.state.networks.items():
         if network.mask is not None:

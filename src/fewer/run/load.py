@@ -39,6 +39,7 @@ class Trained:
     modules: dict[str, nn.Module]
     mask: dict[str, dict[str, Tensor]]
     metrics: dict[str, float]
+    replicas: tuple[Trained, ...] = ()  # of several seeds, all of them
 
     def _repr_html_(self) -> str:
         from fewer.run.notebook import run_shown
@@ -55,6 +56,8 @@ def load(path: str | Path, changes: Sequence[str] = ()) -> Trained:
     job = job_from(folder.read_json(CONFIG))
     folder.refuse_unless_one_run()
     check_unchanged(folder.versions().get("files", {}), job.settings, changes)
+    if (given := folder.given()) is not None:
+        changes = (f"at={given}", *changes)
     task = job.plain_task(changes)
     modules = fresh_modules(task, job.seeds[0])
     weights = folder.read_networks(WEIGHTS)

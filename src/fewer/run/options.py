@@ -32,6 +32,7 @@ class Words(TypedDict, total=False):
     settings: Mapping[str, object] | Sequence[str] | None  # of the task: {"network": "cnn"} or ["network=cnn"]
     steps: int | str | None
     batch: int | str | None
+    lr: float | str | None
     optimizer: str | None  # adam,lr=1e-3
     precision: str | None
     device: str | None
@@ -113,7 +114,8 @@ def _training(recommended: Mapping[str, Any], given: Mapping[str, Any]) -> Train
     """What the task recommends, changed by the words."""
     start = Training(**recommended)
     kind, *rest = str(given["optimizer"]).split(",") if "optimizer" in given else ("",)
-    pairs = [*([f"kind={kind}"] if kind else []), *rest, *_more(given, "optimizer")]
+    rate = [f"lr={given['lr']}"] if "lr" in given else []
+    pairs = [*([f"kind={kind}"] if kind else []), *rest, *_more(given, "optimizer"), *rate]
     if pairs:
         start = dataclasses.replace(start, optimizer=from_text(Optimizer, pairs, start.optimizer))
     changes = {key: text_of(given[key]) for key in _TRAINING if key in given}

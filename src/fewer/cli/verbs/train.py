@@ -42,6 +42,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     offer(parser.add_argument("--device", help=f"{either(DEVICES)} (default cpu)"), DEVICES)
     numeric(parser.add_argument("--steps"))
     numeric(parser.add_argument("--batch"))
+    numeric(parser.add_argument("--lr", help="learning rate, of the optimizer"))
     optimizer = parser.add_argument(
         "--optimizer", metavar="KIND[,KEY=VALUE...]", help=f"{either(OPTIMIZERS)}, such as adam,lr=1e-3,decay_from=0.5"
     )

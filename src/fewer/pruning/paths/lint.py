@@ -191,5 +191,5 @@ def refuse_useless(reports: list[NetworkReport], spare: Collection[str] = ()) ->
         raise UserError(
             f"a mask that leaves {faults[0]}" + (f" (and {len(faults) - 1} more faults)" if faults[1:] else ""),
             "a network in which every input reaches an output",
-            "lower the sparsity, normalise the inputs, or set a quota (layer_quota, input_quota)",
+            "lower the sparsity, set scope=layer, normalise the inputs, or set a quota (layer_quota, input_quota)",
         )
