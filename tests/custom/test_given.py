@@ -197,3 +197,37 @@ def test_quantities_are_told_from_classes_by_the_targets(tmp_path: Path) -> None
 def test_every_prunable_parameter_of_a_given_network_is_in_the_mask(tmp_path: Path) -> None:
     run = fewer.train(pretrained(), tmp_path / "run", data=(X, Y), steps=1, prune="magnitude,sparsity=0.5,scope=layer")
     assert set(run.mask["net"]) == set(prunable(Mlp()))
+
+
+NOTEBOOK = """
+import sys, torch, fewer
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(6, 2)
+    def forward(self, x):
+        return self.head(x)
+
+class Mine(fewer.Classification):
+    def model(self):
+        return Net()
+    def loaders(self):
+        x = torch.randn(60, 6, generator=torch.Generator().manual_seed(0))
+        return {"train": [(x, (x[:, 0] > 0).long())], "test": [(x, (x[:, 0] > 0).long())]}
+
+run = fewer.train(Mine, sys.argv[1] + "/class", steps=5, prune="lamp,sparsity=0.5")
+again = fewer.train(Net(), sys.argv[1] + "/object", steps=5, data=Mine().loaders())
+print(type(fewer.to_torch(again)).__name__, fewer.load(run.path).metrics == run.metrics)
+"""
+
+
+def test_classes_of_a_notebook_train_and_are_read_after_it_has_ended(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", NOTEBOOK, str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["Net", "True"] and done.stderr == ""
+    for name in ("class", "object"):
+        run = fewer.load(tmp_path / name)
+        assert fewer.evaluate(run.task, fewer.predictor(run.task, run.modules)) == pytest.approx(run.metrics)

@@ -23,15 +23,14 @@ from fewer.core.engines.state import tensors_of
 from fewer.core.errors import UserError
 from fewer.core.files.run_folder import CONFIG, GIVEN, Folder
 from fewer.core.settings import setting
-from fewer.core.task import Task
 from fewer.custom.calling import leaves
 from fewer.custom.data import Samples, class_labels, quantities, read, splits_of
 from fewer.custom.program import network_of, write_network
-from fewer.custom.supervised import Classification, Regression
+from fewer.custom.supervised import Classification, Regression, SupervisedTask
 
-__all__ = ["GivenClasses", "GivenQuantities", "Settings", "give", "give_again", "keep_given"]
+__all__ = ["GivenClasses", "GivenQuantities", "Settings", "give", "give_again", "keep_given", "kept_task"]
 
-_DATA = "data.safetensors"
+_TASK, _DATA = "task.json", "data.safetensors"
 _MOST = 2**26  # bytes of samples that are kept with a run; of more, as many as a pack needs to be made
 _EXAMPLES = 512
 _AGAIN = "give it again: fewer.load(path, model=..., data=...)"
@@ -123,7 +122,11 @@ def give(
     if bounds is not None:
         words += [f"low={bounds[0]}", f"high={bounds[1]}"]
     kind = GivenClasses if kinds[0] == "classes" else GivenQuantities
-    return f"{kind.__module__}:{kind.__name__}", tuple(words), splits
+    return _place(kind), tuple(words), splits
+
+
+def _place(kind: type[_Given]) -> str:
+    return f"{kind.__module__}:{kind.__name__}"
 
 
 def give_again(path: Path, model: nn.Module | None, data: Any) -> object:
@@ -171,13 +174,20 @@ def _digest(tensors: Mapping[str, Tensor]) -> str:
     return found.hexdigest()[:16]
 
 
-def keep_given(task: Task[Any], module: nn.Module, path: str | Path) -> str | None:
+def kept_task(at: Path) -> str:
+    """The task that reads what is kept there."""
+    return str(Folder(at).read_json(_TASK)["task"])
+
+
+def keep_given(task: SupervisedTask, module: nn.Module, path: str | Path) -> str | None:
     """Keep network and samples in a run folder; what could not be kept, in words."""
     folder = Folder(Path(path) / GIVEN)
     if folder.path.exists():
         return None
     folder.path.mkdir()
-    splits: Mapping[str, TensorData[Samples]] = task._read()  # type: ignore[attr-defined]
+    kind = GivenClasses if isinstance(task, Classification) else GivenQuantities
+    folder.write_json(_TASK, {"task": _place(kind)})
+    splits = task.splits()
     flat = _flat(splits)
     if sum(tensor.nbytes for tensor in flat.values()) > _MOST:
         (folder.path / _PART).touch()

@@ -64,7 +64,7 @@ class SupervisedTask(Task[Samples]):
     def objectives(self) -> tuple[Objective[Samples], ...]:
         return (Objective(("net",), lambda nets, batch, noise: self.attack_loss(nets, batch, noise).mean()),)
 
-    def _read(self) -> Mapping[str, TensorData[Samples]]:
+    def splits(self) -> Mapping[str, TensorData[Samples]]:
         """Every split, from memory after the first time."""
         if not hasattr(self, "_splits"):
             name = type(self).__name__
@@ -75,7 +75,7 @@ class SupervisedTask(Task[Samples]):
         return self._splits
 
     def data(self, split: str) -> TensorData[Samples]:
-        splits = self._read()
+        splits = self.splits()
         if split not in splits:
             raise UserError(f"split {split!r}", f"one of {', '.join(splits)}", "name it in `loaders`")
         return splits[split]
@@ -91,7 +91,7 @@ class SupervisedTask(Task[Samples]):
     @property
     def bounds(self) -> tuple[Tensor, Tensor]:
         """What inputs may be at all; where a table's answer is moved, anything."""
-        inputs = [self.perturbable(data.samples) for data in self._read().values()]
+        inputs = [self.perturbable(data.samples) for data in self.splits().values()]
         if self._table is not None:
             return torch.tensor(-_FAR), torch.tensor(_FAR)
         low = min(x.amin() for x in inputs) if self.low is None else self.low

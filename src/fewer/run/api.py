@@ -49,6 +49,7 @@ def train(
     """
     from fewer.core.engines.loop import Loop
     from fewer.core.files.run_folder import Folder
+    from fewer.core.task import Task
     from fewer.run.options import job_of
 
     def told(line: dict[str, Any]) -> None:
@@ -57,7 +58,7 @@ def train(
 
     settings: tuple[str, ...] = ()
     held: object = None
-    if isinstance(task, str | type):
+    if isinstance(task, str | type | Task):
         if data is not None or validation is not None or bounds is not None:
             raise UserError("data for a task", "none: a task has its own", "give a network instead")
         name = task if isinstance(task, str) else _place(task)
@@ -70,7 +71,7 @@ def train(
     job = job_of(name, {**words, **({"settings": settings} if settings else {})})
     job.run(Path(out), loop=Loop(on_log=told))
     runs = [load(part.path) for part in Folder(Path(out)).seeds()] if len(job.seeds) > 1 else [load(out)]
-    if held is not None:
+    if held is not None or job.task.startswith("__main__:"):
         _keep(runs[0], out)
     return replace(runs[0], replicas=tuple(runs)) if len(runs) > 1 else runs[0]
 
@@ -78,12 +79,14 @@ def train(
 def _keep(run: Trained, out: str | os.PathLike[str]) -> None:
     """What another process needs to read the run; one line where it cannot be kept."""
     from fewer.custom.given import keep_given
+    from fewer.custom.supervised import SupervisedTask
 
-    if lost := keep_given(run.task, run.task.networks()["net"], Path(out)):
-        text = (
-            f"{out} can be loaded with the network alone, fewer.load(path, model=...): torch cannot export it ({lost})"
-        )
-        warnings.warn(text, Notice, stacklevel=3)
+    if not isinstance(run.task, SupervisedTask):
+        lost: str | None = f"{run.job.task} is loaded where that class is defined: in this notebook, or in a file"
+    elif lost := keep_given(run.task, run.task.networks()["net"], Path(out)):
+        lost = f"it is loaded with the network alone, fewer.load(path, model=...): torch cannot export it ({lost})"
+    if lost:
+        warnings.warn(f"{out}: {lost}", Notice, stacklevel=3)
 
 
 def load(path: str | os.PathLike[str], *, model: nn.Module | None = None, data: Any = None) -> Trained:
@@ -169,7 +172,7 @@ def _place(task: object) -> str:
             f"an instance of {kind}", "a task's name or its class, from which `load` can make it again",
             f"write train({kind}, ..., settings={{...}})",
         )  # fmt: skip
-    if task.__module__ == "__main__" or "." in task.__qualname__:
+    if "." in task.__qualname__:
         raise UserError(
             f"{task.__qualname__} of {task.__module__}", "a class in a file of its own, which `load` can import again",
             "move it into my_task.py and write my_task:MyTask",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from fewer.core.files.fingerprints import check_unchanged
 from fewer.core.files.run_folder import CONFIG, MASK, WEIGHTS, Folder
 from fewer.core.renamed import modern
 from fewer.core.task import Task
+from fewer.custom.given import kept_task
 from fewer.pruning.pruning import Pruning
 from fewer.run.job import Job
 
@@ -57,7 +59,9 @@ def load(path: str | Path, changes: Sequence[str] = ()) -> Trained:
     folder.refuse_unless_one_run()
     check_unchanged(folder.versions().get("files", {}), job.settings, changes)
     if (given := folder.given()) is not None:
-        changes = (f"at={given}", *changes)
+        if job.task.startswith("__main__:") and not hasattr(sys.modules["__main__"], job.task.partition(":")[2]):
+            job = replace(job, task=kept_task(given), settings=())  # the notebook is gone, and what it had is kept
+        changes = (f"at={given}", *changes) if job.task == kept_task(given) else changes
     task = job.plain_task(changes)
     modules = fresh_modules(task, job.seeds[0])
     weights = folder.read_networks(WEIGHTS)

@@ -104,6 +104,12 @@ class State:
             found += [buffer.flatten(1) for key, buffer in network.buffers.items() if key.endswith(_STATISTICS)]
         return torch.stack([tensor.isfinite().all(1) for tensor in found]).all(0).cpu()
 
+    def kept_of(self, name: str) -> tuple[int, int]:
+        """Weights that one network's first replica keeps, and all it has, biases included."""
+        network = self.networks[name]
+        total = network.weights.shape[1]
+        return total if network.mask is None else int(network.mask[0].count_nonzero()), total
+
     def load_(self, tensors: Mapping[str, Tensor]) -> None:
         """Take over what `named` gave; a tensor that is missing or of another shape is an error."""
         for name in tensors:
