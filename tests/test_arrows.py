@@ -21,7 +21,7 @@ ALLOWED: dict[str, set[str]] = {
     "sparse": {"core", "packs"},
     "zoo": {"core", "packs"},
     "systems/*/task": {"core", "packs", "zoo"},  # the experts of control are packs of the zoo
-    "run": METHODS | {"core", "zoo"},
+    "run": METHODS | {"core", "zoo", "custom"},  # networks that are given as objects
     "custom": METHODS | {"core"},
     **dict.fromkeys(SHOWN, TRAINING),
     "studies": TRAINING | {"report", "sweep"},

@@ -17,15 +17,24 @@ def sentences(count: int = 60) -> Tensor:
     return torch.randint(0, _WORDS, (count, _LENGTH), generator=torch.Generator().manual_seed(0))
 
 
-def reader(answers: int) -> nn.Module:
-    return nn.Sequential(nn.Embedding(_WORDS, 2), nn.Flatten(), nn.Linear(2 * _LENGTH, answers))
+class Reader(nn.Module):
+    """Words as columns of a matrix: no table whose vectors could be moved."""
+
+    def __init__(self, answers: int) -> None:
+        super().__init__()
+        self.head = nn.Linear(_WORDS * _LENGTH, answers)
+
+    def forward(self, x: Tensor) -> Tensor:
+        columns = (x[..., None] == torch.arange(_WORDS, device=x.device)).flatten(1)
+        answer: Tensor = self.head(columns.to(self.head.weight.dtype))
+        return answer
 
 
 class Tagged(Classification):
     recommended = {"steps": 3, "batch": 8}
 
     def model(self) -> nn.Module:
-        return reader(2)
+        return Reader(2)
 
     def loaders(self) -> Mapping[str, Iterable[Any]]:
         x = sentences()
@@ -36,7 +45,7 @@ class Rated(Regression):
     recommended = {"steps": 3, "batch": 8}
 
     def model(self) -> nn.Module:
-        return reader(1)
+        return Reader(1)
 
     def loaders(self) -> Mapping[str, Iterable[Any]]:
         x = sentences()

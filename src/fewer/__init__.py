@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from fewer.run.api import load as load
     from fewer.run.api import open_pack as open_pack
     from fewer.run.api import pack as pack
+    from fewer.run.api import prune as prune
+    from fewer.run.api import to_torch as to_torch
     from fewer.run.api import train as train
     from fewer.run.job import Job as Job
     from fewer.run.load import Trained as Trained
@@ -63,7 +65,7 @@ __all__ = [
     "Metric", "Nets", "NetworkSet", "Noise", "Objective", "Optimizer", "Pack", "Predict", "Pruning", "Regression",
     "Service", "System", "Task", "TensorData", "Trained", "Training", "UserError", "Voting", "attacked", "audit",
     "batches", "cellfree", "check", "combine", "curves", "evaluate", "figure", "load", "open_pack", "pack", "predictor",
-    "train",
+    "prune", "to_torch", "train",
 ]  # fmt: skip
 
 __getattr__, __dir__ = lazily(
@@ -86,7 +88,7 @@ __getattr__, __dir__ = lazily(
         "fewer.pruning.pruning": ("Pruning",),
         "fewer.report.chart": ("curves",),
         "fewer.report.page": ("figure",),
-        "fewer.run.api": ("audit", "load", "open_pack", "pack", "train"),
+        "fewer.run.api": ("audit", "load", "open_pack", "pack", "prune", "to_torch", "train"),
         "fewer.run.job": ("Job",),
         "fewer.run.load": ("Trained",),
         "fewer.serve.service": ("Service",),

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from fewer.cli import main
 from fewer.core.data import TensorData
+from fewer.core.engines.base import Training
+from fewer.core.errors import Notice, UserError
 from fewer.core.registry import make, systems
 from fewer.core.task import Copy, Nets, Noise, Objective, Task
 from fewer.custom.contract import CHECKS, check
+from fewer.run.job import Job
 from tests.toys import BiasFree, Blobs, Control, Convolved, Fit, Graph, Patches, Tied, Untrained
 
 # small enough for a test, large enough to mean it
@@ -187,7 +193,6 @@ BROKEN: list[tuple[type[Task[Any]], str, str]] = [
     (IndexesByFlags, "a cohort trains each replica as if alone", "vmap"),
     (UnseededLoss, "losses are pure", "noise alone"),
     (UnseededNetworks, "networks are a function of the seed", "same seed"),
-    (FixedNetworks, "networks are a function of the seed", "not random"),
     (InfiniteLoss, "losses are finite scalars that reach their networks", "loss of inf"),
     (VectorLoss, "losses are finite scalars that reach their networks", "shape"),
     (NoGradient, "losses are finite scalars that reach their networks", "no gradient"),
@@ -214,3 +219,33 @@ def test_a_broken_task_is_caught_by_the_check_that_is_meant_for_it(kind: Any, na
         check_function(kind())
     assert word in str(caught.value), str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_weights_that_are_not_random_are_noted_and_nothing_fails() -> None:
+    outcomes = check(FixedNetworks())
+    assert [outcome for outcome in outcomes if outcome.fault] == []
+    assert "pretrained" in str(outcomes[0].note)
+
+
+@pytest.mark.parametrize(("kind", "cost"), [(ReadsAValue, "one by one"), (HarmOfAll, "neither attacked"), (Fit, "")])
+def test_what_trains_without_a_method_says_which_and_what_to_do(
+    kind: Any, cost: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", f"{__name__}:{kind.__name__}"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("cost")]
+    assert bool(lines) == bool(cost) and all(cost in line for line in lines)
+
+
+def test_what_blocks_training_fails_and_the_error_is_json_where_so_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", f"{__name__}:{InfiniteLoss.__name__}", "--json"]) == 2
+    said = capsys.readouterr()
+    assert "block training" in json.loads(said.err)["error"] and json.loads(said.err)["expected"] == "none"
+    assert any(row["fault"] and row["cost"] is None for row in json.loads(said.out))
+
+
+def test_seeds_that_cannot_train_in_lock_step_train_one_by_one(tmp_path: Path) -> None:
+    name, training = f"{__name__}:{ReadsAValue.__name__}", Training(3, 8)
+    with pytest.warns(Notice, match="one by one"):
+        assert len(Job(name, training=training, seeds=(0, 1)).run(tmp_path / "both")) == 2
+    with pytest.raises(UserError, match="leave --engine out"):
+        Job(name, training=training, seeds=(0, 1), engine="cohort").run(tmp_path / "insisting")

@@ -227,15 +227,16 @@ def test_only_matrices_and_kernels_are_pruned() -> None:
             self.embedding, self.slope = nn.Embedding(4, 2), nn.PReLU(3)
             self.attention = nn.MultiheadAttention(4, 2)
 
-    expected = ["linear.weight", "convolution.weight", "attention.in_proj_weight", "attention.out_proj.weight"]
+    expected = ["linear.weight", "convolution.weight", "attention.in_proj_weight", "attention.out_proj.weight",
+                "embedding.weight"]  # fmt: skip
     assert sorted(prunable(Everything())) == sorted(expected)
 
 
-def test_a_weight_that_layers_share_is_pruned_once_and_never_if_it_is_an_embedding() -> None:
+def test_a_weight_that_layers_share_is_pruned_once() -> None:
     assert prunable(Tied().networks()["net"]) == ["0.weight", "4.weight", "6.weight"]
     head, table = nn.Linear(3, 5), nn.Embedding(5, 3)
     table.weight = head.weight
-    assert prunable(nn.ModuleList([head, table, nn.Linear(2, 2)])) == ["2.weight"]
+    assert prunable(nn.ModuleList([head, table, nn.Linear(2, 2)])) == ["0.weight", "2.weight"]
 
 
 def test_layer_keeps_counts_layers_with_and_without_a_mask() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import json
 import os
 import re
 import sys
@@ -109,7 +110,11 @@ def main(words: Sequence[str] | None = None) -> int:
             imported(offered()[arguments.verb][0]).run(arguments)
         sys.stdout.flush()
     except UserError as error:
-        print(f"{painted('fewer:', 'red', sys.stderr)} {error}", file=sys.stderr)
+        if "--json" in (sys.argv[1:] if words is None else words):
+            told = {"error": str(error), "given": error.given, "expected": error.expected, "cure": error.cure}
+            print(json.dumps(told), file=sys.stderr)
+        else:
+            print(f"{painted('fewer:', 'red', sys.stderr)} {error}", file=sys.stderr)
         return 2
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] == "fewer":

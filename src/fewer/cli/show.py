@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from fewer.core.files.atomic import finite
 from fewer.core.renamed import tell
+
+_FIRST, _THEN = 1.0, 10.0  # seconds until progress is told in a pipe, and between two times
 
 __all__ = ["Renamed", "metrics", "progress", "show"]
 
@@ -42,26 +46,32 @@ def progress(total: int, title: str, quiet: bool = False) -> Iterator[Callable[[
         yield lambda line: None
     elif sys.stderr.isatty():
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
                    TextColumn("{task.fields[numbers]}"))  # fmt: skip
         with Progress(*columns, console=Console(stderr=True)) as bar:
             item = bar.add_task(title, total=total, numbers="")
             latest: dict[str, Any] = {}  # validation is told less often than losses, and stays beside them
 
             def show_latest(line: dict[str, Any]) -> None:
-                latest.update(line)
+                latest.update(line)  # ticks, losses and validation
                 bar.update(item, completed=line["step"], numbers=_numbers(latest))
 
             yield show_latest
     else:
         every = max(total // 10, 1)
         spoken: dict[tuple[str, ...], int] = {}  # by what a line is about
+        silent_until = time.monotonic() + _FIRST
 
         def log(line: dict[str, Any]) -> None:
+            nonlocal silent_until
             about = tuple(line)
-            if line["step"] // every > spoken.get(about, 0) // every or line["step"] == total:
+            if "steps_per_second" in line:
+                if time.monotonic() > silent_until:
+                    print(f"{title} {line['step']}/{total} {_numbers(line)}", file=sys.stderr, flush=True)
+                    silent_until = time.monotonic() + _THEN
+            elif line["step"] // every > spoken.get(about, 0) // every or line["step"] == total:
                 print(f"{title} {line['step']}/{total} {_numbers(line)}", file=sys.stderr, flush=True)
                 spoken[about] = line["step"]
 
@@ -69,8 +79,11 @@ def progress(total: int, title: str, quiet: bool = False) -> Iterator[Callable[[
 
 
 def _numbers(line: dict[str, Any]) -> str:
-    """Losses and validation metrics, of several replicas their mean."""
+    """How fast it goes, losses and validation metrics, of several replicas their mean."""
     parts = []
+    if "steps_per_second" in line:
+        left = str(datetime.timedelta(seconds=round(line["seconds_left"])))
+        parts.append(f"{line['steps_per_second']:.3g} steps/s  density {line['density']:.3g}  {left} left")
     for name, value in line.items():
         if name.startswith(("loss", "validation")):
             values = [v for v in (value if isinstance(value, list) else [value]) if v is not None]

@@ -116,7 +116,7 @@ class Variant(Task[Any]):
 
     def __init__(self, task: Task[Any]) -> None:
         self.task = copy.copy(task)
-        self.whole, self.recommended = task.whole, task.recommended
+        self.whole, self.only, self.recommended = task.whole, task.only, task.recommended
         for wanted in _ABILITIES:
             if isinstance(self.task, wanted):
                 for name in _members(wanted):  # as attributes: a runtime protocol does not look into __getattr__
@@ -190,5 +190,5 @@ def perturbable_input(task: Attackable, batch: Any) -> Tensor:
     raise UserError(
         f"{type(task).__name__}, whose inputs are {str(perturbable.dtype).removeprefix('torch.')}",
         "floating-point inputs, which an attack can move a little along a gradient",
-        "tokens can be neither attacked nor hardened; let quantities be floats",
+        "let quantities be floats; tokens are attacked behind a torch.nn.Embedding",
     )

@@ -26,11 +26,11 @@ class Count:
         """The share kept of the prunable ones."""
         return self.kept_prunable / max(self.prunable, 1)
 
-    def metrics(self) -> dict[str, int]:
+    def metrics(self) -> dict[str, float]:
         """By the names under which a command tells them."""
         return {
             "weights": self.weights, "kept_weights": self.kept,
-            "prunable_weights": self.prunable, "kept_prunable_weights": self.kept_prunable,
+            "prunable_weights": self.prunable, "kept_prunable_weights": self.kept_prunable, "density": self.density,
         }  # fmt: skip
 
     def __str__(self) -> str:

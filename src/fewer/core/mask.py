@@ -2,27 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Mask", "dense", "density", "kept", "prunable", "total"]
+__all__ = ["Mask", "choose_", "dense", "density", "kept", "named", "prunable", "total"]
 
 Mask = Mapping[str, Mapping[str, Tensor]]
-_NEVER = (nn.Embedding, nn.EmbeddingBag, nn.LayerNorm, nn.RMSNorm)  # their scales can have two axes as well
+_CHOICE = "_prunable"  # where a module notes what `choose_` said of it, so that its copies know too
+_NORMS = (nn.LayerNorm, nn.RMSNorm)  # their scales can have two axes as well
 
 
 def prunable(module: nn.Module) -> list[str]:
-    """Names of the parameters that pruning may touch: matrices and kernels, never biases, norms or embeddings."""
-    spared = [p for part in module.modules() if isinstance(part, _NEVER) for p in part.parameters(recurse=False)]
-    never = {id(parameter) for parameter in spared}
+    """Names of the parameters that pruning may touch: those of two dimensions or more, but biases, norms and vectors.
+
+    Where `choose_` named some they are taken by name, whatever their layer, and others are left whole.
+    """
+    only, skip = getattr(module, _CHOICE, ((), ()))
+    norms = {id(p) for part in module.modules() if isinstance(part, _NORMS) for p in part.parameters(recurse=False)}
     # one that several layers share has one name here, that of the first, as it has everywhere else
     return [
         name
         for name, parameter in module.named_parameters()
-        if name.endswith("weight") and parameter.ndim >= 2 and id(parameter) not in never
+        if parameter.ndim >= 2
+        and (named(name, only) if only else id(parameter) not in norms and _matrix(name, parameter))
+        and not named(name, skip)
     ]
+
+
+def _matrix(name: str, parameter: Tensor) -> bool:
+    """A weight of a layer, also with a single row, or whatever else is no vector in disguise (a class token)."""
+    own = name.rpartition(".")[2]
+    if "bias" in own:
+        return False
+    return sum(size > 1 for size in parameter.shape) > 1 or ("weight" in own and own != "weight_g")
+
+
+def choose_(modules: Mapping[str, nn.Module], *, only: Sequence[str] = (), skip: Sequence[str] = ()) -> None:
+    """Let pruning touch `only` what these patterns name and `skip` what those do, as `encoder.*` or `critic.head`."""
+    for network, module in modules.items():
+        setattr(module, _CHOICE, tuple(_of_network(network, patterns) for patterns in (only, skip)))
+
+
+def _of_network(network: str, patterns: Sequence[str]) -> tuple[str, ...]:
+    """Each pattern as one of a parameter's name in that network."""
+    own = [pattern.partition(".")[2] for pattern in patterns if fnmatchcase(network, pattern.partition(".")[0])]
+    return (*patterns, *filter(None, own))
+
+
+def named(name: str, patterns: Sequence[str]) -> bool:
+    """Whether a pattern matches the parameter or a module that holds it."""
+    return any(fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}.*") for pattern in patterns)
 
 
 def kept(mask: Mask) -> int:

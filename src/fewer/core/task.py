@@ -73,7 +73,8 @@ class Task(ABC, Generic[Batch]):
     """A problem: its data, its networks, what each minimises, how well it went."""
 
     constants: Mapping[str, Tensor] = {}  # graphs, maps: moved to the device once, shared by all replicas
-    whole: tuple[str, ...] = ()  # "net.table.weight": matrices that pruning is meant to leave: it cannot touch them
+    whole: tuple[str, ...] = ()  # "net.table", "*.places": what pruning leaves whole
+    only: tuple[str, ...] = ()  # what alone it may touch; none: every matrix
     recommended: Mapping[str, Any] = {}  # fields of Training that suit the task: {"steps": 2000, "batch": 128}
 
     @abstractmethod

@@ -21,7 +21,7 @@ from fewer.core.engines.cohort import Cohort
 from fewer.core.engines.evaluate import evaluate, evaluate_cohort, predictor
 from fewer.core.engines.nets import NetworkSet, frozen
 from fewer.core.engines.optimizer import Optimizer
-from fewer.core.engines.plain import RANDOM_LAYERS, Plain
+from fewer.core.engines.plain import Plain, draws_itself
 from fewer.core.engines.state import fresh_modules, refuse_shared
 from fewer.core.errors import UserError
 from fewer.core.mask import prunable
@@ -42,12 +42,22 @@ _STEPS = 5
 
 @dataclass(frozen=True)
 class Outcome:
-    """`fault` is None where the check passed or does not apply; then `skipped` says why not, `note` what it found."""
+    """`fault` is None where the check passed or does not apply; then `skipped` says why not, `note` what it found.
+
+    A fault with a `cost` blocks no training: it says what alone is lost. `remedy` says what to do about it.
+    """
 
     name: str
     fault: str | None
     skipped: str | None = None
     note: str | None = None
+    cost: str | None = None
+    remedy: str | None = None
+
+    @property
+    def blocks(self) -> bool:
+        """Whether nothing can be trained before this is mended."""
+        return self.fault is not None and self.cost is None
 
 
 class _Skipped(Exception):
@@ -75,11 +85,13 @@ def _training(task: Task[Any]) -> Training:
     return Training(**options)
 
 
-def networks_are_a_function_of_the_seed(task: Task[Any]) -> None:
+def networks_are_a_function_of_the_seed(task: Task[Any]) -> str | None:
     first, again, other = (fresh_modules(task, seed) for seed in (1, 1, 2))
     _require(bool(first), "networks() gives none")
     _require(_same(first, again), "networks() differs under the same seed: draw from torch's global generator alone")
-    _require(not _same(first, other), "networks() is the same under two seeds: its weights are not random")
+    return "the same under every seed, as pretrained ones are: seeds differ in the order of samples" * _same(
+        first, other
+    )
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -135,27 +147,19 @@ def losses_are_pure(task: Task[Any]) -> None:
             for _ in range(2)
         ]
         _require(
-            values[0] == values[1] or _has_random_layers(modules),
+            values[0] == values[1] or any(map(draws_itself, modules.values())),
             f"objective {index} gives {values[0]} and then {values[1]} on the same batch: draw from noise alone",
         )
-
-
-def _has_random_layers(modules: Any) -> bool:
-    return any(isinstance(part, RANDOM_LAYERS) for module in modules.values() for part in module.modules())
 
 
 def a_cohort_trains_each_replica_as_if_alone(task: Task[Any]) -> None:
     if not task.data("train").in_memory:
         raise _Skipped("its data is not in memory, and one order is shared by the whole cohort")
     training = _training(task)
-    try:
-        cohort = Cohort(task, training, [0, 1])
-        cohort.advance(_STEPS)
-    except RuntimeError as error:
-        raise UserError(
-            f"the losses do not run under vmap ({str(error).splitlines()[0]})",
-            "no .item(), no `if` on a tensor, no boolean indexing, no writes into fresh zeros",
-        ) from None
+    cohort = Cohort(task, training, [0, 1])
+    if why := cohort.refusal():
+        raise UserError(f"the losses do not run under vmap ({why})", "losses that it knows")
+    cohort.advance(_STEPS)
     plain = Plain(task, training, 1)
     plain.advance(_STEPS)
     for name, network in plain.state.networks.items():
@@ -165,34 +169,32 @@ def a_cohort_trains_each_replica_as_if_alone(task: Task[Any]) -> None:
 
 def every_criterion_prunes_what_can_be_pruned(task: Task[Any]) -> str:
     modules = fresh_modules(task, 0)
-    count = min(8, len(task.data("train")))
+    samples = min(8, len(task.data("train")))
+    refused: dict[str, str] = {}
     for method in CRITERIA:
-        mask = mask_for(task, modules, Pruning(method, 0.5, samples=count, iterations=2), seed=0)
+        try:
+            mask = mask_for(task, modules, Pruning(method, 0.5, "layer", samples=samples, iterations=2), seed=0)
+        except UserError as error:
+            refused[method] = str(error)
+            continue
         for name, by_parameter in mask.items():
             weights = sum(modules[name].get_parameter(key).numel() for key in prunable(modules[name]))
             kept = sum(int(m.sum()) for m in by_parameter.values())
             _require(kept == round(0.5 * weights), f"{method} keeps {kept} of {weights} in {name!r}")
-    return _reach(task, modules)
-
-
-def _reach(task: Task[Any], modules: Any) -> str:
-    """Which part of the model that is, and whether training will take it for the whole."""
-    found, out = reach.count(task, modules, {}), reach.beyond_reach(task, modules)
+    if len(refused) == len(CRITERIA):
+        raise UserError(f"no criterion prunes it: {next(iter(refused.values()))}", "one that does")
+    found = reach.count(task, modules, {})
     told = f"{found.prunable:,} of {found.weights:,} weights ({100 * found.prunable / max(found.weights, 1):.3g} %)"
-    if out:
-        told += f", not {', '.join(out)}"
-    try:
-        reach.refuse_partial(task, modules, Pruning())
-    except UserError:
-        told += "; training refuses that unless partial=true"
-    return told
+    return told + "".join(f"; not {method}: {why}" for method, why in refused.items())
 
 
 def masked_weights_stay_zero(task: Task[Any]) -> None:
     training = dataclasses.replace(_training(task), optimizer=Optimizer("adamw", weight_decay=0.1))
     plain = Plain(task, training, 0)
     count = min(8, len(task.data("train")))
-    plain.state.mask_(0, mask_for(task, plain.state.modules_of(0), Pruning("magnitude", 0.5, samples=count), seed=0))
+    plain.state.mask_(
+        0, mask_for(task, plain.state.modules_of(0), Pruning("magnitude", 0.5, "layer", samples=count), seed=0)
+    )
     plain.advance(_STEPS)
     for name, network in plain.state.networks.items():
         if network.mask is not None:
@@ -256,11 +258,8 @@ def an_attack_can_replace_the_perturbable_input(task: Task[Any]) -> None:
     # a perturbable in units of its own comes back with a rounding
     put_in = torch.allclose(moved, perturbable * 0.5 + 0.25 * (low + high), rtol=1e-9, atol=1e-9)
     _require(put_in, "replace() does not put the perturbable in")
-    attack_loss = task.attack_loss(frozen(NetworkSet(modules)), batch, _noise())
-    _require(
-        attack_loss.shape == (size(batch),),
-        f"attack_loss has shape {tuple(attack_loss.shape)}, not one number a sample",
-    )
+    shape = task.attack_loss(frozen(NetworkSet(modules)), batch, _noise()).shape
+    _require(shape == (size(batch),), f"attack_loss has shape {tuple(shape)}, not one number a sample")
 
 
 def a_classifier_gives_logits_and_labels(task: Task[Any]) -> None:
@@ -290,6 +289,19 @@ CHECKS: tuple[Callable[[Task[Any]], str | None], ...] = (
 )
 
 
+# what alone a fault costs where training goes on without, and what to do about it
+_LOCKSTEP = "write losses without .item(), `if` on a tensor, boolean indexing or dropout inside attention and RNNs"
+COSTS: dict[Callable[[Task[Any]], str | None], tuple[str, str]] = {
+    losses_are_pure: ("a killed run does not repeat its bits", "draw from the `noise` argument alone"),
+    a_cohort_trains_each_replica_as_if_alone: ("several seeds train one by one", _LOCKSTEP),
+    a_cohort_evaluates_each_replica_as_if_alone: ("several seeds train one by one", _LOCKSTEP),
+    every_criterion_prunes_what_can_be_pruned: ("it is not pruned", "have a matrix that a loss depends on"),
+    kept_weights_alone_train_as_masked_ones: ("kept weights alone are not trained", "train with --engine plain"),
+    an_attack_can_replace_the_perturbable_input: ("it is neither attacked nor hardened", "see fewer.Attackable"),
+    a_classifier_gives_logits_and_labels: ("it is not audited", "see fewer.Classifier"),
+}
+
+
 def check(task: Task[Any]) -> list[Outcome]:
     """Every check's outcome; an error inside the task's own code is its fault too."""
     outcomes = []
@@ -303,5 +315,6 @@ def check(task: Task[Any]) -> list[Outcome]:
             fault = str(error)
         except Exception as error:
             fault = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-        outcomes.append(Outcome(function.__name__.replace("_", " "), fault, skipped, note))
+        cost, remedy = COSTS.get(function, (None, "fewer.Task is the contract")) if fault else (None, None)
+        outcomes.append(Outcome(function.__name__.replace("_", " "), fault, skipped, note or None, cost, remedy))
     return outcomes

@@ -23,11 +23,13 @@ from fewer.core.errors import UserError
 from fewer.core.maths.entropy import cross_entropy
 from fewer.core.task import Nets, Noise, Objective, Task
 from fewer.core.user_code import called
+from fewer.custom.calling import Shifted, adapted_, leaves
 from fewer.custom.data import Samples, class_labels, quantities, read, tried
 
 __all__ = ["Classification", "Regression", "Samples", "SupervisedTask"]
 
 _PER_BATCH = 500
+_FAR = 1e6  # beyond what an embedding's vectors are
 
 
 class SupervisedTask(Task[Samples]):
@@ -57,40 +59,65 @@ class SupervisedTask(Task[Samples]):
         """Refuse targets that do not belong to what the network answers."""
 
     def networks(self) -> dict[str, nn.Module]:
-        return {"net": self.model()}
+        return {"net": adapted_(self.model(), self.data("train").samples.x, self._table)}
 
     def objectives(self) -> tuple[Objective[Samples], ...]:
         return (Objective(("net",), lambda nets, batch, noise: self.attack_loss(nets, batch, noise).mean()),)
 
-    def data(self, split: str) -> TensorData[Samples]:
+    def splits(self) -> Mapping[str, TensorData[Samples]]:
+        """Every split, from memory after the first time."""
         if not hasattr(self, "_splits"):
             name = type(self).__name__
             splits = read(called(self.loaders, f"{name}.loaders", "a dict of loaders"), self._targets)
-            self._check(splits, tried(self.model, splits["train"].samples.x, name))
+            answer, self._table = tried(self.model, splits["train"].samples.x, name)
+            self._check(splits, answer)
             self._splits = splits
-        if split not in self._splits:
-            raise UserError(f"split {split!r}", f"one of {', '.join(self._splits)}", "name it in `loaders`")
-        return self._splits[split]
+        return self._splits
 
-    def inputs(self, batch: Samples) -> Tensor:
+    def data(self, split: str) -> TensorData[Samples]:
+        splits = self.splits()
+        if split not in splits:
+            raise UserError(f"split {split!r}", f"one of {', '.join(splits)}", "name it in `loaders`")
+        return splits[split]
+
+    def inputs(self, batch: Samples) -> Any:
         return batch.x
+
+    def _answer(self, nets: Nets, inputs: Any) -> Tensor:
+        """What the network says to inputs as they are in a batch."""
+        found: Tensor = nets.net(*leaves(inputs))
+        return found
 
     @property
     def bounds(self) -> tuple[Tensor, Tensor]:
-        """What inputs may be at all."""
-        self.data("train")
-        inputs = [data.samples.x for data in self._splits.values()]
+        """What inputs may be at all; where a table's answer is moved, anything."""
+        inputs = [self.perturbable(data.samples) for data in self.splits().values()]
+        if self._table is not None:
+            return torch.tensor(-_FAR), torch.tensor(_FAR)
         low = min(x.amin() for x in inputs) if self.low is None else self.low
         high = max(x.amax() for x in inputs) if self.high is None else self.high
         return torch.as_tensor(low), torch.as_tensor(high)
 
     def perturbable(self, batch: Samples) -> Tensor:
-        """An adversary may change every input."""
-        return batch.x
+        """An adversary may change the first input that is no whole number, or what a table made of whole numbers."""
+        if isinstance(batch.x, Shifted):
+            return batch.x.shift
+        if self._table is not None:
+            first = leaves(batch.x)[0]
+            return torch.zeros(len(first), *self._table.shape, device=first.device)
+        return batch.x if isinstance(batch.x, Tensor) else batch.x[_moved(batch.x)]  # type: ignore[no-any-return]
 
     def replace(self, batch: Samples, surface: Tensor) -> Samples:
         """Other inputs, the same targets."""
-        return batch._replace(x=surface)
+        if self._table is not None:
+            return batch._replace(x=Shifted(batch.x.x if isinstance(batch.x, Shifted) else batch.x, surface))
+        whole = isinstance(batch.x, Tensor)
+        return batch._replace(x=surface if whole else {**batch.x, _moved(batch.x): surface})
+
+
+def _moved(inputs: Mapping[str, Tensor]) -> str:
+    """Which of several inputs an adversary moves."""
+    return next((name for name, leaf in inputs.items() if leaf.is_floating_point()), next(iter(inputs)))
 
 
 class Classification(SupervisedTask):
@@ -112,18 +139,18 @@ class Classification(SupervisedTask):
                 )  # fmt: skip
 
     def attack_loss(self, nets: Nets, batch: Samples, noise: Noise) -> Tensor:
-        return cross_entropy(nets.net(batch.x), batch.y)
+        return cross_entropy(self._answer(nets, batch.x), batch.y)
 
-    def logits(self, nets: Nets, inputs: Tensor, noise: Noise) -> Tensor:
+    def logits(self, nets: Nets, inputs: Any, noise: Noise) -> Tensor:
         """(batch, classes)."""
-        return nets.net(inputs)  # type: ignore[no-any-return]
+        return self._answer(nets, inputs)
 
     def labels(self, batch: Samples) -> Tensor:
         """(batch,)."""
         return batch.y
 
-    def predict(self, nets: Nets, inputs: Tensor, noise: Noise) -> Tensor:
-        return functional.log_softmax(nets.net(inputs), dim=-1)
+    def predict(self, nets: Nets, inputs: Any, noise: Noise) -> Tensor:
+        return functional.log_softmax(self._answer(nets, inputs), dim=-1)
 
     def majority(self, predictions: Tensor) -> Tensor:
         """Log of the share of members that choose each class."""
@@ -156,11 +183,11 @@ class Regression(SupervisedTask):
             )
 
     def attack_loss(self, nets: Nets, batch: Samples, noise: Noise) -> Tensor:
-        error: Tensor = nets.net(batch.x).reshape(batch.y.shape) - batch.y
+        error: Tensor = self._answer(nets, batch.x).reshape(batch.y.shape) - batch.y
         return error.square().reshape(error.shape[0], -1).sum(1)
 
-    def predict(self, nets: Nets, inputs: Tensor, noise: Noise) -> Tensor:
-        return nets.net(inputs)  # type: ignore[no-any-return]
+    def predict(self, nets: Nets, inputs: Any, noise: Noise) -> Tensor:
+        return self._answer(nets, inputs)
 
     def evaluate(self, split: str) -> Generator[Samples, Tensor, dict[str, float]]:
         """`r2` is the share of the targets' variance that is explained."""

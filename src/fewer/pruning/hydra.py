@@ -23,7 +23,7 @@ from fewer.core.engines.loop import Loop, fit
 from fewer.core.engines.plain import Plain
 from fewer.core.engines.state import fresh_modules
 from fewer.core.errors import UserError
-from fewer.core.mask import prunable
+from fewer.core.mask import choose_, prunable
 from fewer.core.task import Task
 from fewer.pruning.follow import followed
 
@@ -107,7 +107,9 @@ class WithScores(Variant):
         self.sparsity, self.scope = sparsity, scope
 
     def networks(self) -> dict[str, nn.Module]:
-        return {name: Scored(module, self.sparsity, self.scope) for name, module in self.task.networks().items()}
+        modules = self.task.networks()
+        choose_(modules, only=self.task.only, skip=self.task.whole)
+        return {name: Scored(module, self.sparsity, self.scope) for name, module in modules.items()}
 
 
 def learned_masks(task: Task[Any], modules: Mapping[str, nn.Module]) -> Masks:

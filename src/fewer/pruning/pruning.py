@@ -20,17 +20,18 @@ from fewer.core.seed import Stream, name_key, shuffled
 from fewer.core.settings import check_choices, check_ranges, either, setting
 from fewer.core.task import Task
 from fewer.pruning.criteria import CRITERIA
-from fewer.pruning.criteria.scoring import weights_of
+from fewer.pruning.criteria.scoring import Scores, weights_of
 from fewer.pruning.follow import followed
 from fewer.pruning.keep import SCOPES, keep
 from fewer.pruning.paths import lint
 from fewer.pruning.paths.connected import connected
 from fewer.pruning.quota import reserve
 
-__all__ = ["Pruning", "mask_for", "prune_", "samples"]
+__all__ = ["Pruning", "mask_for", "patterns", "prune_", "samples"]
 
 _RANGES = [("swap", 0, 1), ("samples", 1, math.inf)]
 _RANGES += [(name, 0, math.inf) for name in ("batches", "iterations", "input_quota", "every")]
+_LATER = ("unchecked", "rows", "only", "skip")
 _WHEN = ("start", "gradual", "set", "rigl", "rounds")
 _BLIND = [name for name, criterion in CRITERIA.items() if criterion.blind]
 
@@ -54,12 +55,14 @@ class Pruning:
     layer_quota: float = setting(0.0, "every layer keeps at least this much", "share of its weights")
     input_quota: int = setting(0, "every input group keeps at least so many first-layer weights", "weights")
     connected: bool = setting(False, "start, gradual: weights on no path from input to output make room for others")
-    partial: bool = setting(False, "prune although matrices that pruning cannot touch hold over 5 % of all weights")
     unchecked: bool = setting(False, "train behind a mask that cuts an input off too, as who does not look for paths")
+    rows: bool = setting(False, "embeddings lose whole rows, by their mean score; at most one is cut")
+    only: str = setting("", "parameters that alone may lose weights, with + between: encoder.*+head")
+    skip: str = setting("", "parameters that stay whole: embeddings+classifier.*")
 
     def described(self) -> dict[str, Any]:
-        """As files hold it; newer fields where they are set alone, so that runs and points from before are found."""
-        return {name: value for name, value in asdict(self).items() if name not in ("partial", "unchecked") or value}
+        """As files hold it; later settings where they are set alone, so that runs from before them are found again."""
+        return {name: value for name, value in asdict(self).items() if name not in _LATER or value}
 
     def __post_init__(self) -> None:
         check_choices(self, {"method": tuple(CRITERIA), "scope": SCOPES, "when": _WHEN}, of="pruning")
@@ -80,10 +83,14 @@ class Pruning:
         """Not every method and option goes with every time."""
         if self.when == "rounds" and self.method != "magnitude":
             raise UserError(f"{self.method} in rounds", "magnitude", "lottery tickets are found by magnitude")
-        if self.connected and self.when not in ("start", "gradual"):
-            raise UserError(
-                f"connected with when={self.when}", "start or gradual", "others choose weights by themselves"
-            )
+        if (self.connected or self.rows) and self.when not in ("start", "gradual"):
+            given = "connected" if self.connected else "rows"
+            raise UserError(f"{given} with when={self.when}", "start or gradual", "others choose weights by themselves")
+
+
+def patterns(text: str) -> tuple[str, ...]:
+    """Of a text such as `encoder.*+head`."""
+    return tuple(part.strip() for part in text.split("+") if part.strip())
 
 
 def samples(task: Task[Any], seed: int, *, count: int, of: int, like: Tensor) -> list[Any]:
@@ -117,6 +124,8 @@ def mask_for(
         sparsity = pruning.sparsity if turn == rounds else max(0.0, 1 - share)
         shadow = _masked_copies(modules, mask)
         scores = criterion(task, shadow, batches, noise)
+        if pruning.rows:
+            scores = _by_row(scores, modules)
         found = keep(scores, sparsity, pruning.scope, within=mask)
         if pruning.layer_quota or pruning.input_quota:
             reserved = reserve(scores, found, shadow, calls, pruning, within=mask)
@@ -129,6 +138,17 @@ def mask_for(
     if not pruning.unchecked:
         lint.refuse_useless(lint.examine(modules, own, calls), task.spare() if isinstance(task, Spare) else ())
     return mask
+
+
+def _by_row(scores: Scores, modules: Mapping[str, nn.Module]) -> Scores:
+    """Every weight of an embedding with its row's mean: equals are kept in order, so rows stay or go as a whole."""
+    found = {net: dict(by_name) for net, by_name in scores.items()}
+    for net, by_name in found.items():
+        tables = [part.weight for part in modules[net].modules() if isinstance(part, nn.Embedding | nn.EmbeddingBag)]
+        for key, score in by_name.items():
+            if any(modules[net].get_parameter(key) is table for table in tables):
+                by_name[key] = score.mean(1, keepdim=True).expand_as(score)
+    return found
 
 
 def _density_left(mask: Mask, sparsity: float, *, fewer: bool) -> float:

@@ -9,16 +9,13 @@ from torch import nn
 
 from fewer.core.count import Count
 from fewer.core.errors import UserError
-from fewer.core.mask import Mask, prunable
+from fewer.core.mask import Mask, named, prunable
 from fewer.core.task import Task
 from fewer.pruning.follow import followed
-from fewer.pruning.pruning import Pruning
 
-__all__ = ["beyond_reach", "count", "refuse_partial"]
+__all__ = ["count", "refuse_unreachable"]
 
 Modules = Mapping[str, nn.Module]
-_MOST = 0.05  # of all parameters, in weight matrices that pruning cannot touch
-_NAMED = 4
 
 
 def count(task: Task[Any], modules: Modules, mask: Mask) -> Count:
@@ -35,30 +32,19 @@ def count(task: Task[Any], modules: Modules, mask: Mask) -> Count:
     return Count(weights, weights - gone, touched, touched - gone)
 
 
-def beyond_reach(task: Task[Any], modules: Modules) -> dict[str, int]:
-    """Weight matrices of trained networks that pruning cannot touch, such as a GRU's, and their sizes."""
-    found = {
-        f"{network}.{key}": parameter.numel()
-        for network, module in _own(task, modules).items()
-        if network in _reached(task)
-        for key, parameter in module.named_parameters()
-        if parameter.ndim >= 2 and key not in prunable(module)
-    }
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
-
-
-def refuse_partial(task: Task[Any], modules: Modules, pruning: Pruning) -> None:
-    """An error where the sparsity would be one of a part alone, unless that is what was asked for."""
-    found = {name: size for name, size in beyond_reach(task, modules).items() if name not in task.whole}
-    everything = sum(p.numel() for module in _own(task, modules).values() for p in module.parameters())
-    if pruning.partial or sum(found.values()) <= _MOST * everything:
-        return
-    names = ", ".join(list(found)[:_NAMED]) + (f" and {len(found) - _NAMED} more" if len(found) > _NAMED else "")
-    share = f"{sum(found.values()):,} of {everything:,} weights, {100 * sum(found.values()) / everything:.0f} %"
-    raise UserError(
-        f"weight matrices that pruning cannot touch, {names} ({share})", f"at most {100 * _MOST:g} % in such",
-        f"--prune {pruning.method},partial=true prunes the rest alone",
-    )  # fmt: skip
+def refuse_unreachable(task: Task[Any], modules: Modules) -> None:
+    """An error where there is nothing to prune, or where a pattern names nothing."""
+    names = {f"{network}.{key}" for network, module in modules.items() for key, _ in module.named_parameters()}
+    for pattern in (*task.only, *task.whole):
+        known = [name for name in names if named(name, (pattern, f"*.{pattern}"))]
+        if not known and pattern not in type(task).whole:
+            some = sorted(names)[0]
+            raise UserError(f"no parameter called {pattern}", f"a pattern of their names, such as {some}")
+    if not any(prunable(module) for network, module in modules.items() if network in _reached(task)):
+        raise UserError(
+            "networks without a weight that pruning may touch", "a matrix or a kernel in one of them",
+            "leave --prune out, or say more with --only and less with --skip",
+        )  # fmt: skip
 
 
 def _own(task: Task[Any], modules: Modules) -> dict[str, nn.Module]:

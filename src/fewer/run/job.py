@@ -6,7 +6,8 @@ This is the first module above the methods: it combines a task, hardening, pruni
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,15 +23,15 @@ from fewer.core.engines.loop import Event, Loop, diverged_, fit, not_finite, sav
 from fewer.core.engines.optimizer import Optimizer
 from fewer.core.engines.plain import Plain
 from fewer.core.engines.state import check_finite, fill_, fresh_modules
-from fewer.core.errors import UserError
+from fewer.core.errors import Notice, UserError
 from fewer.core.files import checkpoint
 from fewer.core.files.fingerprints import check_unchanged, named_files
 from fewer.core.files.run_folder import CONFIG, MASK, METRICS, WEIGHTS, Folder
 from fewer.core.machine.versions import versions
-from fewer.core.registry import make
+from fewer.core.registry import make, systems
 from fewer.core.task import Task
-from fewer.pruning.pruning import Pruning
-from fewer.pruning.reach import refuse_partial
+from fewer.pruning.pruning import Pruning, patterns
+from fewer.pruning.reach import refuse_unreachable
 from fewer.pruning.schedules.gradual import events_for
 from fewer.run.beginning import restore_or_prune_
 from fewer.run.lottery import run_rounds
@@ -84,9 +85,17 @@ class Job:
         """Versions, and what is now in the files that the settings name."""
         return {**versions(), "files": named_files(self.settings)}
 
+    def plain_task(self, changes: Sequence[str] = ()) -> Task[Any]:
+        """The task with its settings, of which some may have changed, and with what pruning may touch of it."""
+        task = make(self.task, (*self.settings, *changes))
+        if self.prune is not None:
+            task.only = patterns(self.prune.only) or task.only
+            task.whole = (*task.whole, *patterns(self.prune.skip))
+        return task
+
     def make_task(self) -> Task[Any]:
         """The task, hardened if so asked."""
-        task = make(self.task, self.settings)
+        task = self.plain_task()
         if self.harden:
             from fewer.attack.hardening.harden import harden
 
@@ -113,8 +122,8 @@ class Job:
         in_rounds = self.prune is not None and self.prune.when == "rounds"
         if len(self.seeds) == 1:
             return [run_rounds(self, folder) if in_rounds else self._single(folder, loop)]
-        if self._chosen() == "cohort" and not in_rounds:
-            return self._cohort(folder, loop)
+        if self._chosen() == "cohort" and not in_rounds and (engine := self._lockstep()) is not None:
+            return self._cohort(engine, folder, loop)
         metrics = [
             figure
             for seed in self.seeds
@@ -149,9 +158,9 @@ class Job:
         return engine
 
     def check(self, task: Task[Any]) -> None:
-        """Refuse an optimiser that nothing would descend with, and a sparsity that would be one of a part alone."""
+        """Refuse an optimiser that nothing would descend with, and a pruning that would touch nothing."""
         if self.prune is not None:
-            refuse_partial(task, fresh_modules(task, self.seeds[0]), self.prune)
+            refuse_unreachable(task, fresh_modules(task, self.seeds[0]))
         asked, own = self.training.optimizer, [objective.optimizer for objective in task.objectives()]
         if used := own[0] if None not in own and asked not in (*own, Optimizer()) else None:
             raise UserError(
@@ -200,8 +209,18 @@ class Job:
         checkpoint.forget(folder)
         return metrics
 
-    def _cohort(self, folder: Folder, loop: Loop | None) -> list[dict[str, float]]:
-        engine = self._train(self.build(), folder, loop)
+    def _lockstep(self) -> Engine | None:
+        """The cohort; None where the losses of a user's task do not run as one and nobody insists."""
+        engine = self.build()
+        if self.task in systems() or not isinstance(engine, Cohort) or (why := engine.refusal()) is None:
+            return engine
+        if self.engine == "cohort":
+            raise UserError(f"{self.task} in lock-step ({why})", "losses that vmap knows", "leave --engine out")
+        warnings.warn(f"seeds train one by one, as lock-step does not know these losses ({why})", Notice, stacklevel=2)
+        return None
+
+    def _cohort(self, engine: Engine, folder: Folder, loop: Loop | None) -> list[dict[str, float]]:
+        engine = self._train(engine, folder, loop)
         lost = diverged_(engine)
         metrics = evaluate_cohort(engine.task, engine.state)
         for found, step in zip(metrics, engine.chosen):

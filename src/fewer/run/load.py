@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ from fewer.core.engines.state import check_finite, fill_, fresh_modules
 from fewer.core.errors import UserError
 from fewer.core.files.fingerprints import check_unchanged
 from fewer.core.files.run_folder import CONFIG, MASK, WEIGHTS, Folder
-from fewer.core.registry import make
 from fewer.core.renamed import modern
 from fewer.core.task import Task
+from fewer.custom.given import kept_task
 from fewer.pruning.pruning import Pruning
 from fewer.run.job import Job
 
@@ -40,6 +41,7 @@ class Trained:
     modules: dict[str, nn.Module]
     mask: dict[str, dict[str, Tensor]]
     metrics: dict[str, float]
+    replicas: tuple[Trained, ...] = ()  # of several seeds, all of them
 
     def _repr_html_(self) -> str:
         from fewer.run.notebook import run_shown
@@ -56,7 +58,11 @@ def load(path: str | Path, changes: Sequence[str] = ()) -> Trained:
     job = job_from(folder.read_json(CONFIG))
     folder.refuse_unless_one_run()
     check_unchanged(folder.versions().get("files", {}), job.settings, changes)
-    task = make(job.task, (*job.settings, *changes))
+    if (given := folder.given()) is not None:
+        if job.task.startswith("__main__:") and not hasattr(sys.modules["__main__"], job.task.partition(":")[2]):
+            job = replace(job, task=kept_task(given), settings=())  # the notebook is gone, and what it had is kept
+        changes = (f"at={given}", *changes) if job.task == kept_task(given) else changes
+    task = job.plain_task(changes)
     modules = fresh_modules(task, job.seeds[0])
     weights = folder.read_networks(WEIGHTS)
     for name, module in modules.items():

@@ -34,6 +34,7 @@ class Words(TypedDict, total=False):
     settings: Mapping[str, object] | Sequence[str] | None  # of the task: {"network": "cnn"} or ["network=cnn"]
     steps: int | str | None
     batch: int | str | None
+    lr: float | str | None
     optimizer: str | None  # adam,lr=1e-3
     precision: str | None
     device: str | None
@@ -42,6 +43,8 @@ class Words(TypedDict, total=False):
     compile: bool | str | None
     prune: str | None  # lamp,when=gradual
     sparsity: float | str | None
+    only: str | Sequence[str] | None  # encoder.*
+    skip: str | Sequence[str] | None  # head
     harden: str | None  # pgd:0.3
     engine: str | None
     seeds: int | str | Sequence[int] | None  # 0-4
@@ -60,13 +63,13 @@ def job_of(task: str, words: Mapping[str, Any]) -> Job:
             raise UserError(f"the word {key!r}", "what `fewer train --help` lists", nearest(key, KEYS))
     settings = pairs_of(given.get("settings", ()))
     checked_settings(task, settings)
-    sparsity = [f"sparsity={text_of(given['sparsity'])}"] if "sparsity" in given else []
+    pruning = [f"{key}={text_of(given[key]).replace(',', '+')}" for key in ("sparsity", "only", "skip") if key in given]
     start_from = given.get("start_from")
     return Job(
         task=task,
         settings=settings,
         training=_training(task_class(task)[0].recommended, given),
-        prune=parse_prune(str(given.get("prune", "")), [*_more(given, "prune"), *sparsity]),
+        prune=parse_prune(str(given.get("prune", "")), [*_more(given, "prune"), *pruning]),
         harden=harden_text(str(given.get("harden", ""))),
         engine=str(given.get("engine", "auto")),
         seeds=parse_seeds(given.get("seeds", 0)),
@@ -100,7 +103,8 @@ def _training(recommended: Mapping[str, Any], given: Mapping[str, Any]) -> Train
     """What the task recommends, changed by the words."""
     start = Training(**recommended)
     kind, *rest = str(given["optimizer"]).split(",") if "optimizer" in given else ("",)
-    pairs = [*([f"kind={kind}"] if kind else []), *rest, *_more(given, "optimizer")]
+    rate = [f"lr={given['lr']}"] if "lr" in given else []
+    pairs = [*([f"kind={kind}"] if kind else []), *rest, *_more(given, "optimizer"), *rate]
     if pairs:
         start = dataclasses.replace(start, optimizer=from_text(Optimizer, pairs, start.optimizer))
     changes = {key: text_of(given[key]) for key in _TRAINING if key in given}

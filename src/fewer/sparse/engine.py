@@ -139,6 +139,9 @@ class SparseState(State):
         self.seeds, self.networks, self.step, self.moments = found.seeds, found.networks, found.step, found.moments
         self.skeletons, self.pruned = found.skeletons, found.pruned
 
+    def kept_of(self, name: str) -> tuple[int, int]:
+        return super().kept_of(name)[0], sum(parameter.numel() for parameter in self.skeletons[name].parameters())
+
     def named(self) -> Iterator[tuple[str, Tensor]]:
         return self.dense().named()
 

@@ -48,6 +48,12 @@ class SparseLinear(nn.Module):
         weight[mask] = self.values.detach()
         return weight, mask
 
+    @property
+    def weight(self) -> Tensor:
+        """(out, in), zero where pruned: for networks that read a layer's weight themselves; gradients go through."""
+        mask = self.pattern.mask().to(self.values.device)
+        return self.values.new_zeros(mask.shape).masked_scatter(mask, self.values)
+
     def forward(self, x: Tensor) -> Tensor:
         weights = (self._parameters["values"], self._parameters["bias"])
         return _through(self.pattern.alone, x, weights)

@@ -61,7 +61,8 @@ def shared(job: Job) -> str | None:
     if prune is not None and prune.when == "rounds":
         return None
     settings = dataclasses.asdict(job)
-    settings["seeds"], settings["prune"], settings["training"]["optimizer"]["lr"] = None, None, None
+    settings["seeds"], settings["training"]["optimizer"]["lr"] = None, None
+    settings["prune"] = (prune.only, prune.skip) if prune is not None and (prune.only or prune.skip) else None
     return json.dumps(settings, sort_keys=True)
 
 

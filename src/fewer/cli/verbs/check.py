@@ -17,27 +17,32 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """One line a check; exit code 2 if one fails. A check that does not apply is skipped, with the reason."""
+    """One line a check; exit code 2 if training is blocked. What only costs a method says which, and what to do."""
     from fewer.cli.colour import painted
     from fewer.cli.show import show
     from fewer.core.registry import make
     from fewer.custom.contract import check
 
     outcomes = check(make(arguments.task, arguments.set))
-    failed = [outcome for outcome in outcomes if outcome.fault]
+    blocking = [outcome for outcome in outcomes if outcome.blocks]
     if arguments.json:
-        show([{"check": o.name, "fault": o.fault, "skipped": o.skipped, "note": o.note} for o in outcomes], True)
+        keys = {"check": "name", **{key: key for key in ("fault", "skipped", "note", "cost", "remedy")}}
+        show([{key: getattr(outcome, name) for key, name in keys.items()} for outcome in outcomes], True)
     else:
         said: set[str] = set()
         for outcome in outcomes:
-            word, colour, why = "ok  ", "green", f": {outcome.note}" if outcome.note else ""
+            word, colour = (
+                ("FAIL", "red") if outcome.blocks else ("cost", "yellow") if outcome.fault else ("ok  ", "green")
+            )
+            why = outcome.note or ""
             if outcome.fault:
-                word, colour, why = "FAIL", "red", f": {'as above' if outcome.fault in said else outcome.fault}"
+                fault = "as above" if outcome.fault in said else outcome.fault
+                why = "; ".join(part for part in (outcome.cost, fault, outcome.remedy) if part)
+                said.add(outcome.fault)
             elif outcome.skipped:
-                word, colour, why = "skip", "yellow", f": {outcome.skipped}"
-            print(f"{painted(word, colour, sys.stdout)} {outcome.name}{why}")
-            said |= {outcome.fault} if outcome.fault else set()
-    if failed:
+                word, colour, why = "skip", "yellow", outcome.skipped
+            print(f"{painted(word, colour, sys.stdout)} {outcome.name}{f': {why}' if why else ''}")
+    if blocking:
         raise UserError(
-            f"{len(failed)} of {len(outcomes)} checks that fail", "none", "fewer/core/task.py is the contract"
+            f"{len(blocking)} of {len(outcomes)} checks that block training", "none", "mend what FAIL says, in order"
         )

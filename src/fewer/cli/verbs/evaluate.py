@@ -28,8 +28,7 @@ def run(arguments: argparse.Namespace) -> None:
     results = {}
     for path in arguments.run:
         run = load(path, arguments.set)
-        left = count(run.task, run.modules, run.mask).metrics() if run.mask else {}
-        results[path] = {**metrics_of(run, arguments), **left}
+        results[path] = {**metrics_of(run, arguments), **count(run.task, run.modules, run.mask).metrics()}
     one = next(iter(results.values()))
     if len(results) == 1:
         show(one, arguments.json)

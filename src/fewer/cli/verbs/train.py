@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from fewer.attack.hardening import KINDS
 from fewer.cli.show import Renamed
@@ -34,6 +35,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--set", dest="settings", action="append", metavar="KEY=VALUE", help="a task setting")
     offer(parser.add_argument("--prune", metavar="METHOD[,KEY=VALUE...]", help=either(METHODS)), METHODS)
     numeric(parser.add_argument("--sparsity", help="share of the prunable weights to remove (default 0.9)"))
+    for name, what in (("--only", "prune these parameters alone"), ("--skip", "leave these whole")):
+        parser.add_argument(name, action="append", metavar="PATTERN", help=f"{what}, such as 'encoder.*' or head")
     harden = parser.add_argument(
         "--harden", metavar="KIND:BUDGET", help=f"adversarial training, such as pgd:0.3: {either(KINDS)}"
     )
@@ -44,6 +47,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     offer(parser.add_argument("--device", help=f"{either(DEVICES)} (default cpu)"), DEVICES)
     numeric(parser.add_argument("--steps"))
     numeric(parser.add_argument("--batch"))
+    numeric(parser.add_argument("--lr", help="learning rate, of the optimizer"))
     optimizer = parser.add_argument(
         "--optimizer", metavar="KIND[,KEY=VALUE...]", help=f"{either(OPTIMIZERS)}, such as adam,lr=1e-3,decay_from=0.5"
     )
@@ -67,8 +71,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train, speak, print the metrics."""
-    import torch
-
     from fewer.cli.show import progress, show
     from fewer.cli.verbs.report import members
     from fewer.core.engines.loop import Loop
@@ -80,9 +82,7 @@ def run(arguments: argparse.Namespace) -> None:
     from fewer.run.tensorboard import watching
 
     if arguments.threads is not None:
-        if arguments.threads < 1:
-            raise UserError(f"--threads {arguments.threads}", "at least 1")
-        torch.set_num_threads(arguments.threads)
+        set_threads(arguments.threads)
     job = job_of(arguments.task, {word: getattr(arguments, word) for word in KEYS if word != "task"})
     rank = int(os.environ.get("RANK", "0"))  # under torchrun only the first process speaks
     if arguments.log and job.prune is not None and job.prune.when == "rounds":
@@ -92,7 +92,13 @@ def run(arguments: argparse.Namespace) -> None:
         watching(arguments.log if rank == 0 else None) as watch,
         progress(job.training.steps, f"train {job.task}", arguments.json or rank > 0) as log,
     ):
-        loop = Loop(on_log=log, watch=watch)
+        ticks: list[dict[str, Any]] = []
+
+        def tick(line: dict[str, Any]) -> None:
+            ticks[:] = [line]
+            log(line)
+
+        loop = Loop(on_log=log, on_tick=tick, watch=watch)
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
             from fewer.run.distributed import train_distributed
 
@@ -103,14 +109,24 @@ def run(arguments: argparse.Namespace) -> None:
             watch.finish(arguments.out, job.seeds, found, job.training.steps)
     if found is None:
         return
-    runs = [load(path) for path in members(Path(arguments.out))] if job.prune or job.harden else []
-    left = [count(run.task, run.modules, run.mask).metrics() for run in runs if run.mask]
+    runs = [load(path) for path in members(Path(arguments.out))]
+    left = [count(run.task, run.modules, run.mask).metrics() for run in runs]
     if len(left) == len(found):
         found = [{**metrics, **weights} for metrics, weights in zip(found, left)]
-    show({"out": arguments.out, **summary(found)}, arguments.json)
+    speed = {"steps_per_second": ticks[-1]["steps_per_second"]} if ticks else {}
+    show({"out": arguments.out, **summary(found), **speed}, arguments.json)
     for run in runs if job.harden else ():
         for sentence in signs(run):
             print(f"fewer: {run.path}: {sentence}", file=sys.stderr)
+
+
+def set_threads(count: int) -> None:
+    """Of this process; the bits depend on it."""
+    import torch
+
+    if count < 1:
+        raise UserError(f"--threads {count}", "at least 1")
+    torch.set_num_threads(count)
 
 
 def summary(found: list[dict[str, float]]) -> dict[str, object]:

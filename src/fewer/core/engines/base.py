@@ -130,6 +130,11 @@ class Engine(ABC):
         for _ in range(steps):
             self.step_()
 
+    def density(self) -> float:
+        """Share of all parameters that is kept, of the first replica, target copies apart."""
+        counts = [self.state.kept_of(name) for name in self.state.networks if name not in self.copies]
+        return sum(kept for kept, _ in counts) / max(sum(total for _, total in counts), 1)
+
     def mean_losses(self) -> Tensor:
         """(objectives, replicas): the mean since the last call, NaN where an objective took no turn."""
         turns = [self._turns(objective) for objective in self.objectives]

@@ -18,7 +18,9 @@ from torch.utils import _pytree as pytree
 from fewer.core.data import TensorData
 from fewer.core.engines.aligned import Aligned
 from fewer.core.engines.base import Engine, move_
+from fewer.core.engines.layers import batchable
 from fewer.core.engines.nets import NetworkSet
+from fewer.core.errors import UserError
 from fewer.core.seed import Stream
 from fewer.core.task import Objective
 
@@ -60,6 +62,20 @@ class Cohort(Engine):
         arguments = (weights, buffers, batch, self.seeds, self.state.step)
         return self._compiled(objective, arguments) if self.compiles else self._differentiated(objective, arguments)
 
+    def refusal(self) -> str | None:
+        """Why the losses do not run in lock-step, from one batch without a step; None where they do."""
+        batch, networks = self._sample(), self.state.networks
+        weights = {name: network.views() for name, network in networks.items()}
+        buffers = {name: {k: v.clone() for k, v in network.buffers.items()} for name, network in networks.items()}
+        try:
+            for objective in self.objectives:
+                self._differentiated(objective, (weights, buffers, batch, self.seeds, self.state.step))
+        except torch.OutOfMemoryError:
+            raise
+        except (RuntimeError, NotImplementedError, UserError) as error:  # vmap's refusals have no class of their own
+            return " ".join(str(error).split())[:200]
+        return None
+
     def _differentiated(self, objective: Objective[Any], arguments: Arguments) -> Found:
         """Losses (replicas,), and the gradient at the weights of each network that the objective trains."""
         weights, buffers, batch, seeds, step = arguments
@@ -77,7 +93,8 @@ class Cohort(Engine):
             losses = one(_first(weights), _first(buffers), samples, seeds[0]).unsqueeze(0)
         else:
             shared = 0 if self.data.in_memory else None
-            losses = vmap(one, in_dims=(0, 0, shared, 0))(weights, buffers, batch, seeds)
+            with batchable():
+                losses = vmap(one, in_dims=(0, 0, shared, 0))(weights, buffers, batch, seeds)
         leaves = [view for name in objective.trains for view in weights[name].values()]
         found = iter(torch.autograd.grad(losses.sum(), leaves, materialize_grads=True))
         return losses.detach(), {

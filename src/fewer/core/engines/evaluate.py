@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 
 from fewer.core.abilities import Together
 from fewer.core.data import convert, place_constants_
+from fewer.core.engines.layers import batchable
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.engines.state import State
 from fewer.core.errors import UserError
@@ -60,7 +61,7 @@ def evaluate_cohort(task: Task[Any], state: State, split: str = "test") -> list[
 
     def predict_stacked(stacked: Any) -> Tensor:
         place_constants_(task, first.device, first.dtype)
-        with torch.no_grad():
+        with torch.no_grad(), batchable():
             return vmap(one)(weights, convert(stacked, first.device, first.dtype), seeds)
 
     def predict(batches: Sequence[Any]) -> Sequence[Tensor]:

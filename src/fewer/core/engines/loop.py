@@ -22,6 +22,8 @@ from fewer.core.files.run_folder import MASK, WEIGHTS, Folder
 
 __all__ = ["Event", "Loop", "Watch", "diverged_", "fit", "not_finite", "save_results"]
 
+_PORTION = 0.5  # seconds of training between two ticks
+
 
 class Event(Protocol):
     """Something that happens to the state between two steps: gradual pruning, dropping and growing, a check."""
@@ -41,11 +43,12 @@ class Watch(Protocol):
 
 @dataclass(frozen=True)
 class Loop:
-    """How often to speak and to save; neither changes the result."""
+    """How often to log and to save; neither changes the result."""
 
     log_every: int = 50
     save_seconds: float = 20.0
     on_log: Callable[[dict[str, Any]], None] | None = None
+    on_tick: Callable[[dict[str, Any]], None] | None = None  # told by time, from the first second on
     watch: Watch | None = None
 
 
@@ -59,13 +62,13 @@ def fit(
         if engine.count == 0:
             checkpoint.restore_(engine, folder)
         folder.forget_after(engine.count)  # also where a kill came before the first state: the log is there already
-    total, saved = engine.training.steps, time.monotonic()
+    total, saved, clock = engine.training.steps, time.monotonic(), _Clock(loop, engine)
     best = BestCheckpoint(engine, folder) if engine.training.validate_every else None
     while engine.count < total and not (best is not None and best.done(engine.count)):
         later = _act(engine, events)
         log_at = (engine.count // loop.log_every + 1) * loop.log_every
         validate_at = total if best is None else best.next(engine.count)
-        engine.advance(min([total, log_at, validate_at, *later]) - engine.count)
+        clock.advance(engine, min([total, log_at, validate_at, *later]))
         if engine.count in (log_at, total):
             _log_losses(engine, folder, loop)
         if best is not None and engine.count in (validate_at, total):
@@ -76,6 +79,28 @@ def fit(
     if best is not None:
         engine.chosen = best.restore_(engine)
     _refuse_diverged(engine)
+
+
+class _Clock:
+    """Steps in portions of about half a second, after each of which somebody is told how it goes."""
+
+    def __init__(self, loop: Loop, engine: Engine) -> None:
+        self.tell, self.begin, self.first = loop.on_tick, engine.count, time.monotonic()
+
+    def advance(self, engine: Engine, until: int) -> None:
+        while engine.count < until:
+            rest = until - engine.count
+            engine.advance(rest if self.tell is None else min(rest, max(1, int(_PORTION * self._speed(engine)))))
+            if self.tell is not None:
+                speed = self._speed(engine)
+                left = (engine.training.steps - engine.count) / max(speed, 1e-9)
+                self.tell(
+                    {"step": engine.count, "steps_per_second": speed, "density": engine.density(), "seconds_left": left}
+                )
+
+    def _speed(self, engine: Engine) -> float:
+        """Steps a second since the training began, or went on."""
+        return (engine.count - self.begin) / max(time.monotonic() - self.first, 1e-6)
 
 
 def _act(engine: Engine, events: Sequence[Event]) -> list[int]:

@@ -16,9 +16,17 @@ from fewer.core.errors import UserError
 from fewer.core.seed import Stream, torch_seed
 from fewer.core.task import Noise, Objective, Task
 
-__all__ = ["RANDOM_LAYERS", "Plain"]
+__all__ = ["Plain", "draws_itself"]
 
-RANDOM_LAYERS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.RReLU)
+_RANDOM = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.RReLU)
+
+
+def draws_itself(module: nn.Module) -> bool:
+    """Whether a network draws from torch's global generator: by a layer that `keyed_` left, or within one."""
+    return any(
+        isinstance(part, _RANDOM) or (isinstance(part, nn.RNNBase | nn.MultiheadAttention) and part.dropout > 0)
+        for part in module.modules()
+    )
 
 
 class Plain(Engine):
@@ -40,8 +48,7 @@ class Plain(Engine):
             torch.backends.cudnn.benchmark = True
             for module in self.modules.values():
                 module.compile(dynamic=False)
-        parts = [part for module in self.modules.values() for part in module.modules()]
-        self.random_layers = any(isinstance(part, RANDOM_LAYERS) for part in parts)
+        self.random_layers = any(draws_itself(module) for module in self.modules.values())
 
     def noise(self) -> Noise:
         """What this step's losses draw from."""

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from fewer.core.engines import optimizer
 from fewer.core.engines.stochastic import keyed_
 from fewer.core.errors import UserError
-from fewer.core.mask import Mask, prunable
+from fewer.core.mask import Mask, choose_, prunable
 from fewer.core.seed import torch_seed
 from fewer.core.task import Task
 
@@ -103,6 +103,12 @@ class State:
         for network in self.networks.values():
             found += [buffer.flatten(1) for key, buffer in network.buffers.items() if key.endswith(_STATISTICS)]
         return torch.stack([tensor.isfinite().all(1) for tensor in found]).all(0).cpu()
+
+    def kept_of(self, name: str) -> tuple[int, int]:
+        """Weights that one network's first replica keeps, and all it has, biases included."""
+        network = self.networks[name]
+        total = network.weights.shape[1]
+        return total if network.mask is None else int(network.mask[0].count_nonzero()), total
 
     def load_(self, tensors: Mapping[str, Tensor]) -> None:
         """Take over what `named` gave; a tensor that is missing or of another shape is an error."""
@@ -198,6 +204,7 @@ def fresh_modules(task: Task[Any], seed: int) -> dict[str, nn.Module]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(torch_seed(seed, "networks"))
         modules = keyed_(task.networks())
+    choose_(modules, only=task.only, skip=task.whole)
     refuse_shared(modules)
     for name, target in task.copies().items():
         modules[name] = copy.deepcopy(modules[target.of])
@@ -205,10 +212,18 @@ def fresh_modules(task: Task[Any], seed: int) -> dict[str, nn.Module]:
 
 
 def refuse_shared(modules: Mapping[str, nn.Module]) -> None:
-    """Each network has weights of its own in the state: a parameter of two of them would come apart unnoticed."""
+    """Each network has weights of its own in the state: a parameter of two of them would come apart unnoticed.
+
+    So has each parameter a shape: those of lazy layers are refused here too.
+    """
     seen: dict[int, str] = {}
     for name, module in modules.items():
         for key, parameter in module.named_parameters():
+            if isinstance(parameter, nn.UninitializedParameter):
+                raise UserError(
+                    f"{name}.{key}, whose shape is not known yet", "networks of which every layer is made",
+                    "call the network once on a batch, or write the layer without Lazy",
+                )  # fmt: skip
             if id(parameter) in seen:
                 raise UserError(
                     f"{name}.{key}, which is also {seen[id(parameter)]}", "networks that share no parameters",

@@ -16,6 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from fewer.core.engines.layers import looped_
+
 __all__ = ["Dropout", "RReLU", "drawing", "draws", "keyed_"]
 
 Loss = TypeVar("Loss", bound=Callable[..., Tensor])
@@ -114,9 +116,10 @@ def _keyed(layer: nn.Module, name: str) -> nn.Module | None:
 
 
 def keyed_(modules: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
-    """The networks with every random layer of torch's swapped for ours, named by network and place."""
+    """The networks with every random layer of torch's swapped for ours, named by network and place, and batchable."""
     found = dict(modules)
     for network, module in modules.items():
+        looped_(module)
         for path, layer in list(module.named_modules(remove_duplicate=False)):
             replacement = _keyed(layer, f"{network}.{path}")
             if replacement is None:

@@ -8,6 +8,7 @@ mask.safetensors      network/parameter, bool
 state.safetensors     what resuming needs, with the one before it; removed when the run is finished
 best.safetensors      the weights that did best on validation so far; removed then too
 seed-N/               one of several seeds, a run folder itself
+given/                network and samples, where they were given as objects
 rounds/               the trainings of which a lottery ticket is the last
 
 Only this module spells these names: everybody else asks a `Folder`, or names a file by its constant.
@@ -31,12 +32,12 @@ from fewer.core.files.atomic import clear_parts, refusal, write_atomically, writ
 from fewer.core.files.sealed import opened, sealed
 from fewer.core.renamed import modern
 
-__all__ = ["BEST", "CONFIG", "LOG", "MASK", "METRICS", "PREVIOUS", "STATE", "WEIGHTS", "Damaged", "Folder"]
+__all__ = ["BEST", "CONFIG", "GIVEN", "LOG", "MASK", "METRICS", "PREVIOUS", "STATE", "WEIGHTS", "Damaged", "Folder"]
 
 CONFIG, LOG, METRICS = "config.json", "metrics.jsonl", "metrics.json"
 WEIGHTS, MASK = "weights.safetensors", "mask.safetensors"
 STATE, PREVIOUS, BEST = "state.safetensors", "state.previous.safetensors", "best.safetensors"
-_SEED = "seed-"
+GIVEN, _SEED = "given", "seed-"
 
 
 class Damaged(UserError):
@@ -65,6 +66,11 @@ class Folder:
     def of_a_seed(self) -> bool:
         """Whether this is the run of one of several seeds, by its name."""
         return self.path.name.startswith(_SEED)
+
+    def given(self) -> Path | None:
+        """Where network and samples are kept that were given as objects; of several seeds beside them."""
+        places = (self.path / GIVEN, self.path.parent / GIVEN) if self.of_a_seed else (self.path / GIVEN,)
+        return next((place for place in places if place.exists()), None)
 
     def rounds(self) -> Path:
         """Where the trainings lie of which a lottery ticket is the last."""

@@ -39,7 +39,10 @@ def grasp(task: Task[Any], modules: Modules, batches: Sequence[Any], noise: Nois
         for batch in batches:
             weights, found = gradients(objective, nets, names, batch, noise, graph=True)
             product = sum((g * f).sum() for g, f in zip(whole or [], found))
-            part = list(torch.autograd.grad(torch.as_tensor(product), weights, materialize_grads=True))
+            try:
+                part = list(torch.autograd.grad(torch.as_tensor(product), weights, materialize_grads=True))
+            except NotImplementedError as error:
+                raise UserError(f"grasp where {error}", "layers with second derivatives", "--prune snip") from None
             curvature = added(curvature, part)
         scores |= by_name(modules, names, [w * h for w, h in zip(weights, curvature or [])])
     return scores

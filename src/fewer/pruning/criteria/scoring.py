@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from fewer.core.engines.layers import batchable
 from fewer.core.engines.nets import NetworkSet, frozen
 from fewer.core.mask import prunable
 from fewer.core.task import Noise, Objective, Task
@@ -50,7 +52,7 @@ def gradients(
     weights = [weight for name in names for weight in weights_of(nets.modules[name]).values()]
     for weight in weights:
         weight.requires_grad_(True)
-    with torch.enable_grad():
+    with torch.enable_grad(), batchable() if graph else nullcontext():
         loss = objective.loss(nets, batch, noise)
         found = torch.autograd.grad(loss, weights, create_graph=graph, materialize_grads=True)
     return weights, list(found)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from fewer.core.mask import Mask
 from fewer.pruning.criteria.scoring import Scores
-from fewer.pruning.paths.lint import on_paths
+from fewer.pruning.paths.lint import attempted, on_paths
 
 __all__ = ["connected"]
 
@@ -76,7 +76,8 @@ def connected(
 
 def _works(module: nn.Module, mask: Mapping[str, Tensor], arguments: tuple[Any, ...]) -> bool:
     """Whether anything leads from an input to an output; if not, that is told by the lint and no exchange helps."""
-    return any(bool((mask[key] & some).any()) for key, some in on_paths(module, mask, arguments).items())
+    found = attempted(lambda: on_paths(module, mask, arguments)) or {}
+    return any(bool((mask[key] & some).any()) for key, some in found.items())
 
 
 def _flat(mask: Mask) -> Flags:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,9 @@ from fewer.core.errors import UserError
 from fewer.core.mask import Mask, prunable
 from fewer.core.task import Noise, Task
 from fewer.pruning.paths.skeleton import Linearised, skeleton
+
+_TOKENS = -1  # the place of whole numbers among arguments
+T = TypeVar("T")
 
 __all__ = ["NetworkReport", "calls_of", "examine", "on_paths", "refuse_useless"]
 
@@ -58,11 +61,16 @@ def calls_of(task: Task[Any], modules: Mapping[str, nn.Module], batch: Any, nois
 
 
 def examine(modules: Mapping[str, nn.Module], mask: Mask, calls: Mapping[str, tuple[Any, ...]]) -> list[NetworkReport]:
-    """A report on every network that the mask speaks of and that was called."""
+    """A report on every network that the mask speaks of and that was called; an empty one if it cannot be followed."""
     return [_examine(name, modules[name], mask[name], calls[name]) for name in mask if name in calls]
 
 
 def _examine(name: str, module: nn.Module, mask: Mapping[str, Tensor], arguments: tuple[Any, ...]) -> NetworkReport:
+    found = attempted(lambda: _followed(name, module, mask, arguments))
+    return NetworkReport(name, {}, [], [], []) if found is None else found
+
+
+def _followed(name: str, module: nn.Module, mask: Mapping[str, Tensor], arguments: tuple[Any, ...]) -> NetworkReport:
     ones = {key: m.to(torch.float64) for key, m in mask.items()}
     drawn = _drawn(mask)
     counted = _Probe(skeleton(module, ones), arguments, torch.ones_like)
@@ -70,8 +78,20 @@ def _examine(name: str, module: nn.Module, mask: Mapping[str, Tensor], arguments
     whole = _Probe(skeleton(module, drawn), arguments, _general)
     reached = [paths != 0 for paths in probe.answers()]
     lost = [(before != 0) & ~after for before, after in zip(whole.answers(), reached)]
-    kept = {key: (int(m.sum()), m.numel()) for key, m in mask.items()}
+    # a layer on no path even of the unpruned network, as one that only another output reads, is nobody's loss
+    used = on_paths(module, {key: torch.ones_like(m) for key, m in mask.items()}, arguments)
+    kept = {key: (int(m.sum()), m.numel()) for key, m in mask.items() if not probe.groups or bool(used[key].any())}
     return NetworkReport(name, kept, [p.abs() for p in counted.answers()], lost, reached, _dead_units(probe))
+
+
+def attempted(work: Callable[[], T]) -> T | None:
+    """What following a network's wiring gives; None where it is one that the skeleton cannot stand for."""
+    try:
+        return work()
+    except UserError:
+        raise
+    except Exception:  # whatever a user's own forward does not take: other shapes, other types, a value it checks
+        return None
 
 
 def on_paths(module: nn.Module, mask: Mapping[str, Tensor], arguments: tuple[Any, ...]) -> dict[str, Tensor]:
@@ -101,7 +121,11 @@ class _Probe:
 
     def __init__(self, bare: nn.Module, arguments: tuple[Any, ...], fill: Callable[[Tensor], Tensor]) -> None:
         self.bare, self.arguments, self.fill = bare, arguments, fill
-        self.groups = [i for i, a in enumerate(arguments) if torch.is_tensor(a) and a.is_floating_point()]
+        tensors = [(i, a) for i, a in enumerate(arguments) if torch.is_tensor(a)]
+        self.groups = [i for i, a in tensors if a.is_floating_point()]
+        # whole numbers are one group: whichever they are, they are rows of tables
+        self.tokens = any(not a.is_floating_point() for _, a in tensors)
+        self.groups += [_TOKENS] if self.tokens else []
 
     def run(self, active: Collection[int]) -> Tensor:
         """The first sample's output."""
@@ -109,7 +133,7 @@ class _Probe:
             (self.fill(a) if i in active else torch.zeros_like(a)).to(torch.float64) if i in self.groups else a
             for i, a in enumerate(self.arguments)
         ]
-        with Linearised():
+        with Linearised(float(_TOKENS in active or not self.tokens)):
             return self.bare(*inputs)  # type: ignore[no-any-return]
 
     @torch.no_grad()
@@ -167,5 +191,5 @@ def refuse_useless(reports: list[NetworkReport], spare: Collection[str] = ()) ->
         raise UserError(
             f"a mask that leaves {faults[0]}" + (f" (and {len(faults) - 1} more faults)" if faults[1:] else ""),
             "a network in which every input reaches an output",
-            "lower the sparsity, normalise the inputs, or set a quota (layer_quota, input_quota)",
+            "lower the sparsity, set scope=layer, normalise the inputs, or set a quota (layer_quota, input_quota)",
         )

@@ -16,6 +16,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from fewer.core.mask import prunable
+from fewer.pruning.paths import mixing
 
 __all__ = ["Linearised", "skeleton"]
 
@@ -30,7 +31,14 @@ _TO_SUM = {"amax", "amin"}
 
 
 class Linearised(TorchFunctionMode):
-    """While active, activations and norms are the identity and a maximum is a sum."""
+    """While active, activations and norms are the identity, a maximum is a sum, and what mixes by rules of its own
+    (attention, recurrence, tables) is a sum over all that it could let through. `tokens`: what every row of a table is
+    worth; 0 turns whole numbers off.
+    """
+
+    def __init__(self, tokens: float = 1.0) -> None:
+        super().__init__()
+        self.tokens = tokens
 
     def __torch_function__(
         self, function: Any, types: Any, arguments: Sequence[Any] = (), options: Mapping[str, Any] | None = None
@@ -38,6 +46,10 @@ class Linearised(TorchFunctionMode):
         name, options = getattr(function, "__name__", ""), dict(options or {})
         if name in _IDENTITY:
             return arguments[0] if arguments else options["input"]
+        if name in mixing.TABLES:
+            return self.tokens * mixing.TABLES[name](*arguments, **options)
+        if name in mixing.OPERATIONS:
+            return mixing.OPERATIONS[name](*arguments, **options)
         if name in _TO_SUM:
             return torch.sum(*arguments, **options)
         if name in ("max", "min") and len(arguments) + len(options) > 1 and not isinstance(arguments[-1], Tensor):
@@ -75,5 +87,5 @@ def skeleton(module: nn.Module, weights: Mapping[str, Tensor]) -> nn.Module:
             if name in names:
                 parameter.copy_(weights.get(name, torch.ones_like(parameter)))
             else:
-                parameter.fill_(0.0 if name.endswith("bias") else 1.0)
+                parameter.fill_(0.0 if "bias" in name.rpartition(".")[2] else 1.0)
     return bare.requires_grad_(True)

@@ -41,6 +41,7 @@ class Nowcast(Task[Windows]):
     """Predictions are probabilities of rain, (batch, LEADS, size, size), from 15 minutes to 8 hours ahead."""
 
     per_batch = 4  # windows that are judged at a time
+    whole = ("*.places", "*.times", "*.lead", "*.turn")  # tables of positions, lead times and a rotation: no layers
     recommended: Mapping[str, Any] = {
         "steps": 400,
         "batch": 8,

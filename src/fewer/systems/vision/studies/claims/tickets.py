@@ -114,7 +114,7 @@ def _later(records: Records) -> Verdict:
 
 
 def _tried(numbers: Sequence[str]) -> str:
-    return f"tried in {len(numbers)} of {len(READINGS)} readings of the paper's pruning rate, the paper's rounds and epochs"
+    return f"tried in {len(numbers)} of {len(READINGS)} readings of the pruning rate, the paper's rounds and epochs"
 
 
 def _better(kind: str, key: str, where: str, says: str) -> Claim:
