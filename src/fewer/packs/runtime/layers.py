@@ -10,6 +10,7 @@ import numpy as np
 
 from fewer.packs.program import PackError
 from fewer.packs.runtime.ops import ELEMENTWISE, SHAPES, Array, allowed, mean
+from fewer.packs.runtime.recurrent import RECURRENT
 
 __all__ = ["COLUMNS", "OPERATIONS", "unfolded"]
 
@@ -256,7 +257,7 @@ def interpolate(
 
 
 OPERATIONS: dict[str, Callable[..., Array]] = {
-    **ELEMENTWISE, **SHAPES, "linear": linear, "matmul": np.matmul, "softmax": softmax, "log_softmax": log_softmax,
+    **ELEMENTWISE, **SHAPES, **RECURRENT, "linear": linear, "matmul": np.matmul, "softmax": softmax, "log_softmax": log_softmax,
     "attention": attention, "batch_norm": batch_norm, "layer_norm": layer_norm, "group_norm": group_norm,
     "conv": conv, "max_pool": max_pool, "avg_pool": avg_pool, "adaptive_avg_pool": _adaptive(np.add),
     "adaptive_max_pool": _adaptive(np.maximum), "interpolate": interpolate,

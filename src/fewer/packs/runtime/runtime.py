@@ -20,6 +20,7 @@ from fewer.packs.runtime.chain import Stage, compiled_chain, stage_of
 from fewer.packs.runtime.convolution import sparse_convolution
 from fewer.packs.runtime.layers import OPERATIONS
 from fewer.packs.runtime.ops import Array, allowed
+from fewer.packs.runtime.recurrent import GATES, sparse_recurrence
 from fewer.packs.shapes.demand import Allowance, shapes_of
 from fewer.packs.shapes.rules import Shape
 from fewer.packs.show import pack_shown
@@ -70,6 +71,13 @@ class Step:
             raise
         except _WRONG as error:
             raise PackError(f"{self.name} failed ({error})", "values that fit the operation") from error
+
+
+# by operation: how it is made sparse, and how many inputs after the first are then within it
+_SPARSE: dict[str, tuple[Callable[[Node, Mapping[str, Array]], Callable[..., Array] | None], int]] = {
+    "conv": (sparse_convolution, 2),
+    **dict.fromkeys(GATES, (sparse_recurrence, 4)),
+}
 
 
 class Network:
@@ -236,12 +244,15 @@ def _steps(
             yield Step("a chain of layers", (run[0][0].inputs[0],), run[-1][0].output, chain)
             continue
         for node, _ in run:
-            sparse = node.op == "conv" and budget.takes(node, tensors)
-            convolution = sparse_convolution(node, tensors) if sparse else None
-            if convolution is not None:
-                yield Step("conv", (node.inputs[0],), node.output, convolution)
-            else:
-                yield step_of(node)
+            yield _sparse_step(node, tensors, budget) or step_of(node)
+
+
+def _sparse_step(node: Node, tensors: Mapping[str, Array], budget: Budget) -> Step | None:
+    """A convolution or a recurrent layer of kept weights alone, where that is faster."""
+    make, weights = _SPARSE.get(node.op, (None, 0))
+    call = make(node, tensors) if make is not None and budget.takes(node, tensors) else None
+    inputs = (node.inputs[0], *node.inputs[1 + weights :])
+    return None if call is None else Step(node.op, inputs, node.output, call)
 
 
 def _rows(stages: list[Stage], shape: Shape) -> Callable[[Array], Array] | None:
