@@ -118,7 +118,7 @@ def test_several_inputs_follow_one_another(tmp_path: Path) -> None:
 def test_weights_are_constants_that_read_back_to_the_same_bits() -> None:
     weight = np.array([[1e-45, 3.4e38], [-1 / 3, 16777217.0]], np.float32)
     program = Program((Input("x", (2,)),), (Node("linear", ("x", "w"), "y"),), ("y",))
-    text = source(Network(program, {"w": weight}), {"w": weight}, "net")
+    text = source(program, {"w": weight}, "net")
     numbers = [np.float32(word.strip().rstrip("f")) for word in text.split("{")[2].split("}")[0].split(",")]
     numbers += [np.float32(word.strip().rstrip("f")) for word in text.split("{")[1].split("}")[0].split(",")]
     assert {number.tobytes() for number in weight.reshape(-1)} <= {number.tobytes() for number in numbers}

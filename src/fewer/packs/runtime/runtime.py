@@ -251,7 +251,7 @@ def _sparse_step(node: Node, tensors: Mapping[str, Array], budget: Budget) -> St
     """A convolution or a recurrent layer of kept weights alone, where that is faster."""
     make, weights = _SPARSE.get(node.op, (None, 0))
     call = make(node, tensors) if make is not None and budget.takes(node, tensors) else None
-    inputs = (node.inputs[0], *node.inputs[1 + weights :])
+    inputs = node.inputs[:1] + node.inputs[1 + weights :]
     return None if call is None else Step(node.op, inputs, node.output, call)
 
 
