@@ -217,7 +217,8 @@ def _file(name: str, inputs: int, outputs: int, writer: Writer) -> str:
     )
     lines = [f"/* {name}: {inputs} numbers in, {outputs} numbers out, one sample after another. C99; link with -lm. */",
              "#include <math.h>", "#include <string.h>", "", one + ";", many + ";", ""]  # fmt: skip
-    lines += [line.format(constant) for line, constant in writer.constants.items()]
+    read = set(re.findall(r"constant\d+", "".join(writer.body)))  # of a view nothing may have been read
+    lines += [line.format(constant) for line, constant in writer.constants.items() if constant in read]
     lines += [_PLACE] if any("fewer_place(" in line for line in writer.body) else []
     # at high sparsity a layer may read nothing of what is before it
     unread = [f"(void)value{place};" for place in range(len(scratch))] + ["(void)input;"]
