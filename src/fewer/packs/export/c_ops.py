@@ -238,6 +238,21 @@ def _cumsum(w: Writing, n: Node) -> View:
     return target
 
 
+def _sort(w: Writing, n: Node) -> View:
+    """By insertion, which leaves equals in their order."""
+    values, places = w.room(w.shapes[n.output]), w.room(w.shapes[n.output])
+    axis, rank = n.attributes["axis"] % len(values.shape), len(values.shape)
+    order = [*(at for at in range(rank) if at != axis), axis]
+    x, v, p = (view.permuted(order) for view in (w.view(n.inputs[0]), values, places))
+    letters = [f"i{at}" for at in range(rank)]
+    now, before = ([view.at([*letters[:-1], k]) for view in (v, p)] for k in ("k", "(k - 1)"))
+    sign = ">" if n.attributes["descending"] else "<"
+    move = f"for (; k > 0 && x {sign} {before[0]}; k--) {{ {now[0]} = {before[0]}; {now[1]} = {before[1]}; }}"
+    inner = f"{{ const float x = {x.at([*letters[:-1], 'j'])}; int k = j; {move} {now[0]} = x; {now[1]} = (float)j; }}"
+    w.body.append(f"{loops(x.shape[:-1], letters)} for (int j = 0; j < {x.shape[-1]}; j++) {inner}")
+    return values if n.op == "sort" else places
+
+
 def scores_softmax(w: Writing, view: View, target: View, axis: int, *, logarithm: bool = False) -> None:
     """Shares, or their logarithms, along an axis; a row without any score is NaN, as in torch."""
     order = [*(at for at in range(len(view.shape)) if at != axis % len(view.shape)), axis % len(view.shape)]
@@ -294,5 +309,5 @@ OPERATIONS: dict[str, Operation] = {
     "permute": lambda w, n: w.view(n.inputs[0]).permuted([axis % len(n.attributes["axes"]) for axis in n.attributes["axes"]]),
     "expand": lambda w, n: w.view(n.inputs[0]).widened(w.shapes[n.output]), "roll": _roll, "pad": _pad, "full": _full,
     **dict.fromkeys((*_REDUCE, "var"), _reduce), **dict.fromkeys(("argmax", "argmin"), _refuse_all),
-    "cumsum": _cumsum, **dict.fromkeys(("softmax", "log_softmax"), _softmax), "matmul": _matmul,
+    "cumsum": _cumsum, **dict.fromkeys(("sort", "argsort"), _sort), **dict.fromkeys(("softmax", "log_softmax"), _softmax), "matmul": _matmul,
 }  # fmt: skip

@@ -13,7 +13,6 @@ from fewer.packs.export.c_ops import Operation, Writing, taken
 from fewer.packs.export.c_views import View, assign, loops, number
 from fewer.packs.program import Node
 from fewer.packs.runtime.layers import sources
-from fewer.packs.runtime.ops import Array
 
 __all__ = ["PLACES"]
 
@@ -130,21 +129,11 @@ def _interpolate(w: Writing, n: Node) -> View:
     return view
 
 
-def _places(w: Writing, name: str) -> Array | None:
-    """An index that is known now."""
-    return np.asarray(w.tensors[name]).astype(np.int64) if name in w.tensors else None
-
-
 def _index_select(w: Writing, n: Node) -> View:
-    axis, known = n.attributes["axis"] % len(w.shapes[n.inputs[0]]), _places(w, n.inputs[1])
-    if known is not None:
-        return View.solid(taken(w, w.view(n.inputs[0]), axis, known).place, w.shapes[n.output])
-    return _looked_up(w, n, [axis])
-
-
-def _index(w: Writing, n: Node) -> View:
-    rank = len(w.shapes[n.inputs[0]])
-    return _looked_up(w, n, [axis % rank for axis in n.attributes["axes"]])
+    if n.inputs[1] not in w.tensors:
+        return _index(w, n)
+    known = np.asarray(w.tensors[n.inputs[1]]).astype(np.int64)
+    return taken(w, w.view(n.inputs[0]), n.attributes["axis"], known)
 
 
 def _within(index: str, size: int) -> str:
@@ -152,19 +141,38 @@ def _within(index: str, size: int) -> str:
     return f"fewer_place({index}, {size})"
 
 
-def _looked_up(w: Writing, n: Node, axes: list[int]) -> View:
-    """Numbers at places that other values say, along some axes."""
-    view, target = w.view(n.inputs[0]), w.room(w.shapes[n.output])
-    indices = [w.view(name) for name in n.inputs[1:]]
+def _indexed(view: View, axes: Sequence[int], indices: Sequence[View]) -> tuple[tuple[int, ...], list[str], str]:
+    """What indices along some axes pick: its shape, the letters of its axes, and the number of the value."""
+    axes = [axis % len(view.shape) for axis in axes]
     wide = np.broadcast_shapes(*(index.shape for index in indices))
     together = max(axes) - min(axes) < len(axes)
     before = min(axes) if together else 0  # where the axes of the indices are in the answer
-    letters = [f"i{at}" for at in range(len(target.shape))]
+    others = [n for axis, n in enumerate(view.shape) if axis not in axes]
+    shape = (*others[:before], *wide, *others[before:])
+    letters = [f"i{at}" for at in range(len(shape))]
     inside = letters[before : before + len(wide)]
     rest = iter([*letters[:before], *letters[before + len(wide) :]])
     found = {axis: index.widened(wide).at(inside) for axis, index in zip(axes, indices)}
     own = [_within(found[axis], n) if axis in found else next(rest) for axis, n in enumerate(view.shape)]
-    w.body.append(f"{loops(target.shape, letters)} {target.at(letters)} = {view.at(own)};")
+    return shape, letters, view.at(own)
+
+
+def _index(w: Writing, n: Node) -> View:
+    """Numbers at places that other values say, along some axes."""
+    indices = [w.view(name) for name in n.inputs[1:]]
+    axes = n.attributes["axes"] if n.op == "index" else [n.attributes["axis"]]
+    shape, letters, source = _indexed(w.view(n.inputs[0]), axes, indices)
+    target = w.room(shape)
+    w.body.append(f"{loops(shape, letters)} {target.at(letters)} = {source};")
+    return target
+
+
+def _index_put(w: Writing, n: Node) -> View:
+    target, values = w.room(w.shapes[n.output]), w.view(n.inputs[1])
+    w.body.append(assign(target, "{0}", w.view(n.inputs[0])))
+    shape, letters, goal = _indexed(target, n.attributes["axes"], [w.view(name) for name in n.inputs[2:]])
+    sign = "+=" if n.attributes["add"] else "="
+    w.body.append(f"{loops(shape, letters)} {goal} {sign} {values.widened(shape).at(letters)};")
     return target
 
 
@@ -201,6 +209,6 @@ def _arange(w: Writing, n: Node) -> View:
 
 PLACES: dict[str, Operation] = {
     "conv": _conv, "max_pool": _pool, "avg_pool": _pool, "adaptive_avg_pool": _adaptive, "adaptive_max_pool": _adaptive,
-    "interpolate": _interpolate, "index_select": _index_select, "index": _index, "gather": _gather,
+    "interpolate": _interpolate, "index_select": _index_select, "index": _index, "index_put": _index_put, "gather": _gather,
     "scatter": _scatter, "scatter_add": _scatter, "arange": _arange,
 }  # fmt: skip

@@ -53,6 +53,14 @@ def _floor_divide(g: Graph, n: Node) -> object:
     return g.node("Floor", [g.node("Div", [a, b])], output=n.output)
 
 
+def _atan2(g: Graph, n: Node) -> object:
+    y, x = _sides(g, n)
+    zero, turn = g.constant(0, g.dtype(n.output)), g.constant(math.pi, g.dtype(n.output))
+    half = g.node("Where", [g.node("Less", [y, zero]), g.node("Neg", [turn]), turn])
+    side = g.node("Where", [g.node("Less", [x, zero]), half, zero])
+    return g.node("Add", [g.node("Atan", [g.node("Div", [y, x])]), side], output=n.output)
+
+
 def _not_equal(g: Graph, n: Node) -> object:
     return g.node("Not", [g.node("Equal", _sides(g, n))], output=n.output)
 
@@ -268,7 +276,7 @@ LAYERS: dict[str, Converter] = {
         "Mul", [g.node("Sign", n.inputs), g.node("Floor", [g.node("Abs", n.inputs)])], output=n.output
     ),
     "fmod": _binary("Mod", fmod=1), "remainder": _remainder, "ne": _not_equal,
-    "floor_divide": _floor_divide,
+    "floor_divide": _floor_divide, "atan2": _atan2,
     **{f"logical_{name}": _logical(name.capitalize()) for name in ("and", "or", "xor", "not")},
     "where": _where, "clamp": _clamp, "cast": _cast, "elu": _elu, "gelu": renamed("Gelu", approximate="approximate"),
     "leaky_relu": renamed("LeakyRelu", slope="alpha"), "softmax": renamed("Softmax", axis="axis"),
