@@ -20,14 +20,12 @@ RESULTS, PAGE = Path("results/architectures.json"), Path("docs/architectures.md"
 
 def _measure(names: list[str], known: dict[str, Any]) -> None:
     import torch
-
     from scripts.architectures import vision
 
     vision.define_operators()
     import timm
     import torchvision
     import transformers
-
     from scripts.architectures import language, plain
     from scripts.architectures.measure import LARGEST_C, measured
 

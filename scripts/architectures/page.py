@@ -38,7 +38,9 @@ def page(known: dict[str, Any]) -> str:
     for name, row in rows.items():
         for kind in ("pack", "c", "onnx"):
             if f"{kind} refused" in row:
-                lines.append(f"- {name}, {kind if kind != 'c' else 'C'}: {row[f'{kind} refused']}".replace("onnx", "ONNX"))
+                lines.append(
+                    f"- {name}, {kind if kind != 'c' else 'C'}: {row[f'{kind} refused']}".replace("onnx", "ONNX")
+                )
     return "\n".join([*lines, _TAIL])
 
 

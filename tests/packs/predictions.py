@@ -195,8 +195,15 @@ class Places(nn.Module):
         k = x.unflatten(2, (3, 2)).permute(0, 2, 1, 3)
         shared = F.scaled_dot_product_attention(q, k, k, enable_gqa=True)[:, :3].permute(0, 2, 1, 3).flatten(2)
         edges = F.pad(x, (1, 2), mode="replicate")[:, :, :6] + F.pad(x, (2, 2), mode="circular")[:, :, :6]
-        return spread + windows + picked + put + pixels + shared + edges + torch.einsum("bij,bkj->bik", x, x).sum(
-            2, keepdim=True
+        return (
+            spread
+            + windows
+            + picked
+            + put
+            + pixels
+            + shared
+            + edges
+            + torch.einsum("bij,bkj->bik", x, x).sum(2, keepdim=True)
         )
 
 

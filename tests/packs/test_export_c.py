@@ -9,13 +9,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+from fewer.core.engines.state import fresh_modules
 from fewer.core.errors import UserError
+from fewer.core.seed import Stream
 from fewer.packs.export.c import export, source
 from fewer.packs.program import Input, Node, Program
-from fewer.packs.runtime.runtime import Network, Pack
+from fewer.packs.runtime.runtime import Pack
+from fewer.packs.trace.trace import trace
 from tests.packs.predictions import PREDICTIONS, traced
 from tests.packs.test_runtime_chain import network
+from tests.systems.control.synthetic import control
 
 COMPILER = shutil.which("cc")
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C compiler")
@@ -71,6 +76,33 @@ def test_every_prediction_in_c_answers_as_the_runtime_does_one_by_one_and_togeth
     assert np.abs(together - expected).max() < allowed
     for sample, answer in zip(x, together):
         assert function(sample).tobytes() == answer.tobytes()
+
+
+@pytest.mark.parametrize("algorithm", ["bcq", "iql", "td3bc"])
+def test_a_policy_of_the_control_system_in_c_answers_as_the_runtime_does(tmp_path: Path, algorithm: str) -> None:
+    task = control(algorithm)
+    noise = Stream(torch.tensor(0), torch.tensor(0))
+    example = task.inputs(task.data("train").take(torch.arange(2)))
+    torch.manual_seed(0)
+    program, tensors = trace(
+        lambda nets, x: task.predict(nets, x, noise), [example], networks=fresh_modules(task, 0)
+    )
+    pack = Pack({"policy": program}, tensors)
+    expected = pack.predict(example.numpy())
+    function = compiled(pack, tmp_path, example[0].numel(), expected[0].size)
+    for x, answer in zip(example.numpy(), expected):
+        assert np.abs(function(x) - answer.reshape(-1)).max() < 1e-5
+
+
+def test_an_embedding_in_c_holds_kept_numbers_alone_and_never_reads_outside_its_table(tmp_path: Path) -> None:
+    lot = np.random.default_rng(0)
+    table = (lot.standard_normal((50, 8)) * (lot.random((50, 8)) < 0.1)).astype(np.float32)
+    program = Program((Input("x", (3,), "int64"),), (Node("embedding", ("t", "x"), "y"),), ("y",))
+    pack = Pack({"net": program}, {"t": table})
+    function = compiled(pack, tmp_path, 3, 24)
+    assert np.array_equal(function(np.array([0, 49, 7])).reshape(3, 8), table[[0, 49, 7]])
+    assert np.array_equal(function(np.array([-5, 1e9, np.nan])).reshape(3, 8)[:2], table[[0, 49]])
+    assert (tmp_path / "net.c").read_text().count("f,") + 1 < np.count_nonzero(table) + 5
 
 
 @pytest.mark.parametrize("op", ["sum", "mean", "amax", "amin", "adaptive_avg_pool"])

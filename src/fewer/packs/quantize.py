@@ -19,7 +19,7 @@ from fewer.packs.program import Node, Program
 from fewer.packs.runtime.layers import unfolded
 from fewer.packs.runtime.ops import Array
 from fewer.packs.runtime.recurrent import GATES
-from fewer.packs.runtime.runtime import step_of
+from fewer.packs.runtime.steps import step_of
 
 __all__ = ["Calibration", "Stored", "quantized"]
 

@@ -28,7 +28,8 @@ from fewer.packs.export.c_views import View, assign, number
 from fewer.packs.program import Node, Program
 from fewer.packs.runtime.chain import Layer, Stage, fit, joined, pruned
 from fewer.packs.runtime.ops import Array
-from fewer.packs.runtime.runtime import Pack, chains, one_sample
+from fewer.packs.runtime.runtime import Pack
+from fewer.packs.runtime.steps import chains, one_sample
 
 __all__ = ["export"]
 

@@ -98,7 +98,7 @@ def _embedding(w: Writing, n: Node) -> View:
     w.body += textwrap.dedent(f"""\
         for (int i = 0; i < {math.prod(w.shapes[n.inputs[1]])}; i++) {{
             const float at = {index}[i];
-            const int j = at < 0.0f ? 0 : at >= {rows}.0f ? {rows - 1} : (int)at;
+            const int j = !(at > 0.0f) ? 0 : at >= {rows}.0f ? {rows - 1} : (int)at;
             float *to = {target.place} + i * {width};
             {fill}
         }}""").split("\n")
@@ -204,7 +204,7 @@ def _group_norm(w: Writing, n: Node) -> View:
 def _attention(w: Writing, n: Node) -> View:
     q, k, v, *mask = (w.view(name) for name in n.inputs)
     a, turned = n.attributes, [*range(len(k.shape) - 2), len(k.shape) - 1, len(k.shape) - 2]
-    scale = a.get("scale") if a.get("scale") is not None else 1 / math.sqrt(q.shape[-1])
+    scale = float(a["scale"]) if a.get("scale") is not None else 1 / math.sqrt(q.shape[-1])
     scores = products(w, q, k.permuted(turned), scale)
     if a["causal"]:
         seen = np.tril(np.ones(scores.shape[-2:], np.float32))

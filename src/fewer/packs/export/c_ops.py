@@ -306,8 +306,9 @@ def _full(w: Writing, n: Node) -> View:
 OPERATIONS: dict[str, Operation] = {
     **dict.fromkeys(_UNARY, _unary), **dict.fromkeys(_BINARY, _binary), "where": _where, "cast": _cast,
     "reshape": _reshape, "flip": _flip, "slice": _slice, "select": _select, "concat": _concat, "put_slice": _put_slice,
-    "permute": lambda w, n: w.view(n.inputs[0]).permuted([axis % len(n.attributes["axes"]) for axis in n.attributes["axes"]]),
+    "permute": lambda w, n: w.view(n.inputs[0]).permuted(n.attributes["axes"]),
     "expand": lambda w, n: w.view(n.inputs[0]).widened(w.shapes[n.output]), "roll": _roll, "pad": _pad, "full": _full,
     **dict.fromkeys((*_REDUCE, "var"), _reduce), **dict.fromkeys(("argmax", "argmin"), _refuse_all),
-    "cumsum": _cumsum, **dict.fromkeys(("sort", "argsort"), _sort), **dict.fromkeys(("softmax", "log_softmax"), _softmax), "matmul": _matmul,
+    "cumsum": _cumsum, **dict.fromkeys(("sort", "argsort"), _sort),
+    **dict.fromkeys(("softmax", "log_softmax"), _softmax), "matmul": _matmul,
 }  # fmt: skip

@@ -209,6 +209,7 @@ def _arange(w: Writing, n: Node) -> View:
 
 PLACES: dict[str, Operation] = {
     "conv": _conv, "max_pool": _pool, "avg_pool": _pool, "adaptive_avg_pool": _adaptive, "adaptive_max_pool": _adaptive,
-    "interpolate": _interpolate, "index_select": _index_select, "index": _index, "index_put": _index_put, "gather": _gather,
+    "interpolate": _interpolate, "index_select": _index_select, "index": _index, "index_put": _index_put,
+    "gather": _gather,
     "scatter": _scatter, "scatter_add": _scatter, "arange": _arange,
 }  # fmt: skip

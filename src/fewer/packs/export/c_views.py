@@ -61,9 +61,7 @@ class View:
 
     def permuted(self, axes: Sequence[int]) -> View:
         """Axes in another order."""
-        return replace(
-            self, shape=tuple(self.shape[a] for a in axes), strides=tuple(self.strides[a] for a in axes)
-        )
+        return replace(self, shape=tuple(self.shape[a] for a in axes), strides=tuple(self.strides[a] for a in axes))
 
     def part(self, axis: int, start: int, stop: int | None, step: int) -> View:
         """Every step-th place of an axis."""

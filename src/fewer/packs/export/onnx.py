@@ -19,7 +19,8 @@ from fewer.packs.export.onnx_recurrent import RECURRENT
 from fewer.packs.export.onnx_shapes import SHAPES
 from fewer.packs.program import Program
 from fewer.packs.runtime.ops import Array
-from fewer.packs.runtime.runtime import Pack, one_sample, step_of
+from fewer.packs.runtime.runtime import Pack
+from fewer.packs.runtime.steps import one_sample, step_of
 
 __all__ = ["export", "model"]
 

@@ -21,7 +21,7 @@ def _sides(g: Graph, n: Node) -> list[str]:
         return g.alike(n.inputs) if n.op != "div" else [g.cast(name, g.dtype(n.output)) for name in n.inputs]
     given, own, dtype = left if right is None else right, g.dtype(n.inputs[0]), g.dtype(n.output)
     if dtype == np.bool_:  # compared: in the type of the value, unless the number has a fraction that it cannot hold
-        dtype = own if own.kind == "f" else np.dtype(np.int64 if float(given).is_integer() else np.float32)
+        dtype = own if own.kind == "f" else np.dtype(np.int64 if not isinstance(given, float) or given.is_integer() else np.float32)
     name = g.cast(n.inputs[0], dtype)
     return [g.constant(left, dtype), name] if left is not None else [name, g.constant(right, dtype)]
 
@@ -256,7 +256,7 @@ _NAMES = {
     "relu": "Relu", "tanh": "Tanh", "sigmoid": "Sigmoid", "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "neg": "Neg",
     "abs": "Abs", "reciprocal": "Reciprocal", "sin": "Sin", "cos": "Cos", "erf": "Erf", "floor": "Floor",
     "ceil": "Ceil", "round": "Round", "sign": "Sign", "matmul": "MatMul",
-    **{name: name.capitalize() for name in "tan asin acos atan sinh cosh asinh acosh atanh".split()},
+    **{name: name.capitalize() for name in ["tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh"]},
 }  # fmt: skip
 _PAIRS = {
     "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "pow": "Pow", "maximum": "Max", "minimum": "Min",

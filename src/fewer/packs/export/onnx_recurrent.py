@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from fewer.core.errors import UserError
@@ -31,7 +33,7 @@ def _recurrent(g: Graph, n: Node) -> object:
     names = [f"{n.output}:{part}" for part in ("w", "v", "b")]
     g.tensors.update(zip(names, (w, v, np.concatenate([b, c], axis=1))))
     states = [g.node("Unsqueeze", [name, g.constant([0])]) for name in first]
-    options = {"linear_before_reset": 1} if n.op == "gru" else {}
+    options: dict[str, Any] = {"linear_before_reset": 1} if n.op == "gru" else {}
     if n.op == "rnn":
         options["activations"] = [n.attributes["activation"].capitalize()]
     cell = n.attributes.get("answer") == "cell"

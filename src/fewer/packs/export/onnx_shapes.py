@@ -137,7 +137,9 @@ def _scatter(g: Graph, n: Node) -> object:
 
 SHAPES: dict[str, Converter] = {
     "reshape": _shaped("Reshape"), "expand": _shaped("Expand"), "full": _full, "roll": _roll, "flip": _flip,
-    "permute": renamed("Transpose", axes="perm"), "concat": lambda g, n: g.node("Concat", g.alike(n.inputs), output=n.output, axis=n.attributes["axis"]), "slice": _slice,
+    "permute": renamed("Transpose", axes="perm"),
+    "concat": lambda g, n: g.node("Concat", g.alike(n.inputs), output=n.output, axis=n.attributes["axis"]),
+    "slice": _slice,
     "select": _select, "put_slice": _put_slice,
     "pad": _pad, "gather": renamed("GatherElements", axis="axis"), "index": _index,
     "index_select": renamed("Gather", axis="axis"), "index_put": _index_put, "arange": _arange,

@@ -257,7 +257,8 @@ def interpolate(
 
 
 OPERATIONS: dict[str, Callable[..., Array]] = {
-    **ELEMENTWISE, **SHAPES, **RECURRENT, "linear": linear, "matmul": np.matmul, "softmax": softmax, "log_softmax": log_softmax,
+    **ELEMENTWISE, **SHAPES, **RECURRENT, "linear": linear, "matmul": np.matmul,
+    "softmax": softmax, "log_softmax": log_softmax,
     "attention": attention, "batch_norm": batch_norm, "layer_norm": layer_norm, "group_norm": group_norm,
     "conv": conv, "max_pool": max_pool, "avg_pool": avg_pool, "adaptive_avg_pool": _adaptive(np.add),
     "adaptive_max_pool": _adaptive(np.maximum), "interpolate": interpolate,

@@ -243,7 +243,8 @@ SHAPES: dict[str, Callable[..., Array]] = {
     "roll": lambda x, *, shifts, axes: np.roll(x, tuple(shifts), tuple(axes)),
     "flip": lambda x, *, axes: np.flip(x, tuple(axes)),
     "gather": lambda x, index, *, axis: np.take_along_axis(x, index, axis),
-    "index_select": lambda x, index, *, axis: np.take(x, index, axis=axis), "index": lambda x, *indices, axes: np.asarray(x[_places(x, indices, axes)]), "index_put": _index_put,
+    "index_select": lambda x, index, *, axis: np.take(x, index, axis=axis),
+    "index": lambda x, *indices, axes: np.asarray(x[_places(x, indices, axes)]), "index_put": _index_put,
     "embedding": lambda table, index: np.take(table, index, axis=0), "arange": _arange, "scatter": _scatter,
     "scatter_add": partial(_scatter, mode="add"), "index_add": _index_add,
 }  # fmt: skip

@@ -163,7 +163,8 @@ def _interpolate(
 
 
 RULES: dict[str, Rule] = {
-    **SHAPES, **{op: _recurrent(op) for op in GATES}, "linear": _linear, "matmul": matmul, "attention": _attention, "conv": _conv, "batch_norm": _batch_norm,
+    **SHAPES, **{op: _recurrent(op) for op in GATES}, "linear": _linear, "matmul": matmul, "attention": _attention,
+    "conv": _conv, "batch_norm": _batch_norm,
     "layer_norm": _layer_norm, "group_norm": _group_norm, "max_pool": _pool, "avg_pool": _pool,
     "adaptive_avg_pool": _resized, "adaptive_max_pool": _resized, "interpolate": _interpolate,
 }  # fmt: skip

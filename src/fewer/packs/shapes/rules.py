@@ -201,5 +201,6 @@ SHAPES: dict[str, Rule] = {
     "reshape": _reshape, "expand": _expand, "full": _full, "permute": _permute, "concat": _concat, "slice": _slice,
     "select": _select, "put_slice": _put_slice, "pad": _pad, "roll": _roll, "flip": _flip, "gather": _gather,
     "index_select": _index_select, "index": _index, "index_put": _index_put,
-    "arange": _arange, "embedding": lambda table, index: _index_select(table, index, axis=0), **dict.fromkeys(("scatter", "scatter_add"), _scatter), "index_add": _index_add,
+    "arange": _arange, "embedding": lambda table, index: _index_select(table, index, axis=0),
+    **dict.fromkeys(("scatter", "scatter_add"), _scatter), "index_add": _index_add,
 }  # fmt: skip

@@ -21,7 +21,9 @@ def _binary(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
     other = a.other if hasattr(a, "other") else a.exponent
     if getattr(a, "alpha", 1) != 1:
         other = binary(recorder, "mul", other, a.alpha) if number(other) is None else other * a.alpha
-    return binary(recorder, _BITWISE.get(a.name, a.name), recorder.promoted(a.self, shown), recorder.promoted(other, shown))
+    return binary(
+        recorder, _BITWISE.get(a.name, a.name), recorder.promoted(a.self, shown), recorder.promoted(other, shown)
+    )
 
 
 def _divide(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
@@ -130,7 +132,9 @@ def _reduce(op: str) -> Converter:
     def call(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
         if getattr(a, "dim", None) in (None, []):
             raise UserError(f"{op} over all samples", f"{op} over named axes of one sample")
-        return recorder.emit(op, a.self, axes=_axes(a, recorder.like(a.self).ndim), keep=bool(getattr(a, "keepdim", False)))
+        return recorder.emit(
+            op, a.self, axes=_axes(a, recorder.like(a.self).ndim), keep=bool(getattr(a, "keepdim", False))
+        )
 
     return call
 

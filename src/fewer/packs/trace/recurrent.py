@@ -53,7 +53,9 @@ def _weights(a: SimpleNamespace, count: int) -> list[tuple[list[Any], list[Any]]
 
 def _recurrent(recorder: Recorder, a: SimpleNamespace, shown: Any) -> tuple[str, ...]:
     if hasattr(a, "batch_sizes"):
-        raise UserError(f"{a.name} of a packed sequence", "one length for all", "pad the sequences, and mask the padding")
+        raise UserError(
+            f"{a.name} of a packed sequence", "one length for all", "pad the sequences, and mask the padding"
+        )
     if recorder.like(a.input).ndim != 3:
         raise UserError(f"{a.name} of one sequence without samples", "samples, time and features")
     x = recorder.emit("permute", a.input, axes=[1, 0, 2]) if a.batch_first else a.input

@@ -187,9 +187,7 @@ def _scatter(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
     source = getattr(a, "src", None)
     if source is None:
         like = recorder.like(a.index)
-        source = recorder.emit(
-            "full", shape=dimensions(like.shape), value=number(a.value), dtype=element_type(shown)
-        )
+        source = recorder.emit("full", shape=dimensions(like.shape), value=number(a.value), dtype=element_type(shown))
     mode = getattr(a, "reduce", None) or "set"
     if getattr(a, "include_self", True) is False or mode == "mean":
         raise UserError(f"{a.name} without the values before it, or their mean", "sum, prod, amax or amin of both")
@@ -259,7 +257,8 @@ SHAPES: dict[str, Converter] = {
     "cat": lambda recorder, a, shown: recorder.emit("concat", *a.tensors, axis=a.dim),
     **dict.fromkeys(("slice_scatter", "select_scatter"), _put_slice), **dict.fromkeys(("copy", "fill"), _copy),
     **dict.fromkeys(("index", "index_put"), _index),
-    **dict.fromkeys(("constant_pad_nd", *(f"{kind}_pad{n}d" for kind in ("reflection", "replication") for n in (1, 2, 3))), _pad),
+    "constant_pad_nd": _pad,
+    **{f"{kind}_pad{n}d": _pad for kind in ("reflection", "replication") for n in (1, 2, 3)},
     **dict.fromkeys(("scatter", "scatter_reduce"), _scatter), "unfold": _windows, "as_strided": _strided,
     **dict.fromkeys(("pixel_shuffle", "pixel_unshuffle"), _shuffle), "arange": _arange,
     "embedding": lambda recorder, a, shown: recorder.emit("embedding", a.weight, a.indices), "roll": _roll,

@@ -27,7 +27,8 @@ __all__ = ["trace"]
 
 # what torch would take apart although a program has it whole
 _WHOLE = (
-    "linear", "scaled_dot_product_attention", "lstm", "gru", "rnn_tanh", "rnn_relu", "roll", "instance_norm", "upsample_nearest1d", "upsample_nearest2d",
+    "linear", "scaled_dot_product_attention", "lstm", "gru", "rnn_tanh", "rnn_relu", "roll", "instance_norm",
+    "upsample_nearest1d", "upsample_nearest2d",
     "upsample_nearest3d", "upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", "pixel_shuffle",
     "pixel_unshuffle", *(f"{kind}_pad{n}d" for kind in ("reflection", "replication") for n in (1, 2, 3)),
 )  # fmt: skip
@@ -113,8 +114,10 @@ def _exported(module: nn.Module, inputs: Mapping[str, Tensor]) -> Any:
         given = inspect.signature(module.forward).bind(*samples).arguments
     except TypeError as error:
         raise UserError(f"{len(samples)} inputs ({error})", "those that the prediction takes") from error
-    shapes = {name: tuple({0: batch} for _ in value) if isinstance(value, tuple) else {0: batch}
-              for name, value in given.items()}
+    shapes = {
+        name: tuple({0: batch} for _ in value) if isinstance(value, tuple) else {0: batch}
+        for name, value in given.items()
+    }
     with _as_predicting(module):
         try:
             exported = torch.export.export(module, samples, dynamic_shapes=shapes, strict=False)
