@@ -54,4 +54,23 @@ samples and asked about three. A number is the largest difference from torch's a
 {count}, {pack} pack and agree to 1e-5; {onnx} agree as ONNX (onnxruntime); of {tried} with at most {most} weights,
 {c} agree as C (gcc, `-std=c99 -Wall -Werror`, the batch entry). Measured with {versions}."""
 
-_TAIL = ""
+_TAIL = """
+## What a pack holds of them
+- **Operations from a closed list** (`packs/program.py`): layers, convolutions of one to three dimensions (grouped,
+  dilated, transposed), norms, attention, pools, resizing, arithmetic, comparisons, reductions, views, indices,
+  scattering, sorting. What torch takes apart (GELU's friends, einsum, instance norm, RMS norm, `MultiheadAttention`)
+  arrives as several of them.
+- **Recurrent layers are loops**: one operation `rnn`, `gru` or `lstm` for each layer and direction, whatever the length;
+  several layers, both directions, first states and projections. In one pack the length is that of the example it was
+  traced with, as every size but the number of samples is.
+- **Embeddings and recurrent matrices keep their masks** in the file. At run time a lookup reads the rows that are asked
+  for, and products of recurrent layers go over kept weights alone, in C, unless a large matrix keeps more than half.
+- **Whole numbers** are inputs like others: `predict` takes int64 tokens, the C function takes them as floats (exact up
+  to 2^24), ONNX as int64. C never reads outside a table: a number that is no row means the nearest one.
+- **C** (`fewer export --to c`): C99 without `malloc`, kept weights alone, buffers used again. `NAME(input, output)` is
+  one sample, `NAME_batch(input, output, samples)` several, one after another.
+- **ONNX holds pruned weights as zeros, dense.** The format has sparse initializers, and onnxruntime reads them, but
+  it unfolds them when it loads the file and then multiplies all of it, zeros too: they would save bytes, no time. For
+  small files and sparse arithmetic use the pack or C.
+- **A refusal names the operation** and, where there is one, a way round.
+"""

@@ -148,7 +148,7 @@ def mutant(name: str, chance: random.Random) -> tuple[dict[str, Any], Decoded]:
     networks, tensors = copy.deepcopy(_original(name)[0]), dict(_original(name)[1])
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
         program = chance.choice(list(networks.values()))
-        if chance.random() < 0.2:
+        if tensors and chance.random() < 0.2:
             _change_tensor(tensors, chance)
         elif program["nodes"]:
             _change_program(program, tensors, chance)

@@ -84,9 +84,7 @@ def test_a_policy_of_the_control_system_in_c_answers_as_the_runtime_does(tmp_pat
     noise = Stream(torch.tensor(0), torch.tensor(0))
     example = task.inputs(task.data("train").take(torch.arange(2)))
     torch.manual_seed(0)
-    program, tensors = trace(
-        lambda nets, x: task.predict(nets, x, noise), [example], networks=fresh_modules(task, 0)
-    )
+    program, tensors = trace(lambda nets, x: task.predict(nets, x, noise), [example], networks=fresh_modules(task, 0))
     pack = Pack({"policy": program}, tensors)
     expected = pack.predict(example.numpy())
     function = compiled(pack, tmp_path, example[0].numel(), expected[0].size)

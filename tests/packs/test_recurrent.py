@@ -41,6 +41,7 @@ def test_a_layer_is_one_operation_whatever_the_length(kind: str) -> None:
     assert [node.op for node in both.nodes].count(kind.lower()) == 4
 
 
+@pytest.mark.filterwarnings("ignore:LSTM with projections")
 def test_an_lstm_with_a_projection_answers_as_torch_does() -> None:
     module, program, tensors = layer("LSTM", proj_size=2)
     x = torch.randn(4, 6, 3)
@@ -116,9 +117,8 @@ def test_a_loop_longer_than_allowed_is_refused_before_it_runs() -> None:
 
 @pytest.mark.parametrize(("op", "count", "options"), [("lstm", 16, {"answer": "all"}), ("rnn", 4, {"activation": "x"})])
 def test_words_that_an_operation_does_not_know_are_refused(op: str, count: int, options: dict[str, str]) -> None:
-    network = cell(op, [(count, 4), (count, 4), (count,), (count,)], **options)
-    with pytest.raises(PackError, match="expected"):
-        network.predict(np.zeros((1, 1, 4), np.float32))
+    with pytest.raises(PackError, match="states or cell, tanh or relu"):
+        cell(op, [(count, 4), (count, 4), (count,), (count,)], **options)
 
 
 def test_a_packed_sequence_is_refused_with_a_way_round() -> None:

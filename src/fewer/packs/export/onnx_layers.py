@@ -21,7 +21,11 @@ def _sides(g: Graph, n: Node) -> list[str]:
         return g.alike(n.inputs) if n.op != "div" else [g.cast(name, g.dtype(n.output)) for name in n.inputs]
     given, own, dtype = left if right is None else right, g.dtype(n.inputs[0]), g.dtype(n.output)
     if dtype == np.bool_:  # compared: in the type of the value, unless the number has a fraction that it cannot hold
-        dtype = own if own.kind == "f" else np.dtype(np.int64 if not isinstance(given, float) or given.is_integer() else np.float32)
+        dtype = (
+            own
+            if own.kind == "f"
+            else np.dtype(np.int64 if not isinstance(given, float) or given.is_integer() else np.float32)
+        )
     name = g.cast(n.inputs[0], dtype)
     return [g.constant(left, dtype), name] if left is not None else [name, g.constant(right, dtype)]
 

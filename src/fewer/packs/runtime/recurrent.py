@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from fewer.packs.program import Node, PackError
+from fewer.packs.program import Node
 from fewer.packs.runtime.chain import Layer, compiled_chain, stage_of
 from fewer.packs.runtime.ops import Array, sigmoid
 
@@ -31,8 +31,6 @@ def _gates(x: Array, into: Product) -> Array:
 
 def _rnn(x: Array, into: Product, again: Product, h: Array, *, reverse: bool, activation: str) -> Array:
     """h = tanh(W x + b + V h + c), or the positive part of it."""
-    if activation not in ("tanh", "relu"):
-        raise PackError(f"activation {activation!r:.40} of an rnn", "tanh or relu")
     given = _gates(x, into)
     states = np.empty((len(x), *h.shape), dtype=np.float32)
     for t in _order(len(x), reverse=reverse):
@@ -55,8 +53,6 @@ def _gru(x: Array, into: Product, again: Product, h: Array, *, reverse: bool) ->
 
 def _lstm(x: Array, into: Product, again: Product, *rest: Array, reverse: bool, answer: str) -> Array:
     """c = f c + i g, h = o tanh(c), perhaps projected; gates i, f, g, o. The answer is every h, or the last c."""
-    if answer not in ("states", "cell"):
-        raise PackError(f"answer {answer!r:.40} of an lstm", "states or cell")
     h, c, *projection = rest
     size, given = c.shape[-1], _gates(x, into)
     states = np.empty((len(x), *h.shape), dtype=np.float32)

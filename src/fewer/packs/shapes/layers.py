@@ -42,7 +42,10 @@ def _attention(
 def _recurrent(op: str) -> Rule:
     gates = GATES[op]
 
-    def rule(x: Shape, w: Shape, v: Shape, *rest: Shape, answer: str = "states", **_: object) -> Shape:
+    def rule(
+        x: Shape, w: Shape, v: Shape, *rest: Shape, reverse: bool, answer: str = "states", activation: str = "tanh"
+    ) -> Shape:
+        need(answer in ("states", "cell") and activation in ("tanh", "relu"), "states or cell, tanh or relu")
         need(len(x) == 3 and len(w) == len(v) == 2, "time, samples and features, and two matrices")
         rows, state = v
         need(rows % gates == 0 and w == (rows, x[2]), f"weights of {gates} gates for every feature")
