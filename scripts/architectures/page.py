@@ -60,7 +60,7 @@ _TAIL = """
   dilated, transposed), norms, attention, pools, resizing, arithmetic, comparisons, reductions, views, indices,
   scattering, sorting. What torch takes apart (GELU's friends, einsum, instance norm, RMS norm, `MultiheadAttention`)
   arrives as several of them.
-- **Recurrent layers are loops**: one operation `rnn`, `gru` or `lstm` for each layer and direction, whatever the length;
+- **Recurrent layers are loops**: one operation `rnn`, `gru` or `lstm` per layer and direction, whatever the length;
   several layers, both directions, first states and projections. In one pack the length is that of the example it was
   traced with, as every size but the number of samples is.
 - **Embeddings and recurrent matrices keep their masks** in the file. At run time a lookup reads the rows that are asked

@@ -93,7 +93,7 @@ def _changed_number(value: Any, chance: random.Random) -> Any:
 def _random_node(values: list[str], name: str, chance: random.Random) -> list[Any]:
     op = chance.choice(list(OPERATIONS))
     signature = OPERATIONS[op]
-    count = chance.randint(signature.fewest, min(signature.most, 4))
+    count = chance.randint(signature.fewest, max(signature.fewest, min(signature.most, 4)))
     options = {key: _attribute(kind, chance) for key, kind in signature.attributes.items() if chance.random() < 0.95}
     return [op, [chance.choice(values) for _ in range(count)], name, options]
 
