@@ -33,7 +33,8 @@ def page(known: dict[str, Any]) -> str:
             if row["library"] == library:
                 cells = [_cell(row, "pack", "-"), _cell(row, "c", "large" if "pack" in row else "-"),
                          _cell(row, "onnx", "-")]  # fmt: skip
-                lines.append(f"| {name} | {row['weights']:,} | {' | '.join(cells)} |".replace(",", " "))
+                weights = f"{row['weights']:,}".replace(",", " ")
+                lines.append(f"| {name} | {weights} | {' | '.join(cells)} |")
     lines += ["", "## What was refused", ""]
     for name, row in rows.items():
         for kind in ("pack", "c", "onnx"):
@@ -52,7 +53,8 @@ Written by `python -m scripts.architectures` from `results/architectures.json`.
 {count} architectures with random weights, small configurations where the library has them; each is traced with two
 samples and asked about three. A number is the largest difference from torch's answer, by the largest output. Of
 {count}, {pack} pack and agree to 1e-5; {onnx} agree as ONNX (onnxruntime); of {tried} with at most {most} weights,
-{c} agree as C (gcc, `-std=c99 -Wall -Werror`, the batch entry). Measured with {versions}."""
+{c} agree as C (gcc, `-std=c99 -Wall -Werror`, the batch entry). Measured with {versions}. "No" is a refusal, listed
+below; "large" was not tried."""
 
 _TAIL = """
 ## What a pack holds of them

@@ -216,7 +216,10 @@ PREDICTIONS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "convolutions1": (lambda: convolutions(1), (3, 9)),
     "convolutions2": (lambda: convolutions(2), (3, 8, 9)),
     "convolutions3": (lambda: convolutions(3), (3, 6, 8, 7)),
-    "adaptive": (lambda: nn.Sequential(nn.AdaptiveAvgPool2d(4), nn.AdaptiveMaxPool2d(2), nn.Flatten()), (2, 8, 8)),
+    "adaptive": (
+        lambda: nn.Sequential(nn.AdaptiveAvgPool2d((4, 5)), nn.AdaptiveMaxPool2d((2, 3)), nn.Flatten()),
+        (2, 8, 8),
+    ),
     "classifier": (classifier, (1, 12, 12)),
     "curves": (Curves, (8,)),
     "recurrent": (Recurrent, (7,)),

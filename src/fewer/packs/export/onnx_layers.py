@@ -35,7 +35,12 @@ def _binary(op: str, **fixed: Any) -> Converter:
 
 
 def _logical(op: str) -> Converter:
-    return lambda g, n: g.node(op, [g.cast(name, np.bool_) for name in n.inputs], output=n.output)
+    def call(g: Graph, n: Node) -> object:
+        numbers = [n.attributes.get(side) for side in ("left", "right")]
+        given = [g.constant(bool(number), np.bool_) for number in numbers if number is not None]
+        return g.node(op, [*(g.cast(name, np.bool_) for name in n.inputs), *given], output=n.output)
+
+    return call
 
 
 def _whole(g: Graph, n: Node) -> bool:
@@ -186,14 +191,21 @@ def _pool(op: str) -> Converter:
     return call
 
 
-def _adaptive(op: str) -> Converter:
+def _adaptive(pool: str, reduce: str) -> Converter:
+    """A pool where sizes divide, else every window for itself, an axis at a time."""
+
     def call(g: Graph, n: Node) -> object:
-        size = n.attributes["size"]
-        places = g.values[n.inputs[0]].shape[-len(size) :]
-        if any(a % b for a, b in zip(places, size)):
-            raise UserError(f"an adaptive pool from {places} to {size}", "sizes that divide, for an export to ONNX")
-        kernel = [a // b for a, b in zip(places, size)]
-        return g.node(op, n.inputs, output=n.output, kernel_shape=kernel, strides=kernel)
+        size, value = n.attributes["size"], n.inputs[0]
+        places = g.values[value].shape[-len(size) :]
+        if not any(a % b for a, b in zip(places, size)):
+            kernel = [a // b for a, b in zip(places, size)]
+            return g.node(pool, [value], output=n.output, kernel_shape=kernel, strides=kernel)
+        for axis, (length, count) in enumerate(zip(places, size), start=-len(size)):
+            bounds = [(i * length // count, -(-(i + 1) * length // count)) for i in range(count)]
+            cuts = [[g.constant([at]) for at in (*bound, axis)] for bound in bounds]
+            parts = [g.node(reduce, [g.node("Slice", [value, *cut]), cut[2]], keepdims=1) for cut in cuts]
+            value = g.node("Concat", parts, axis=axis)
+        return g.node("Identity", [value], output=n.output)
 
     return call
 
@@ -286,8 +298,8 @@ LAYERS: dict[str, Converter] = {
     "leaky_relu": renamed("LeakyRelu", slope="alpha"), "softmax": renamed("Softmax", axis="axis"),
     "log_softmax": renamed("LogSoftmax", axis="axis"), "linear": _linear, "attention": _attention, "conv": _conv,
     "batch_norm": _batch_norm, "layer_norm": _layer_norm, "group_norm": _group_norm, "max_pool": _pool("MaxPool"),
-    "avg_pool": _pool("AveragePool"), "adaptive_avg_pool": _adaptive("AveragePool"),
-    "adaptive_max_pool": _adaptive("MaxPool"), "interpolate": _interpolate, "any": _truth("ReduceMax"),
+    "avg_pool": _pool("AveragePool"), "adaptive_avg_pool": _adaptive("AveragePool", "ReduceMean"),
+    "adaptive_max_pool": _adaptive("MaxPool", "ReduceMax"), "interpolate": _interpolate, "any": _truth("ReduceMax"),
     "all": _truth("ReduceMin"), "argmax": _arg("ArgMax"), "argmin": _arg("ArgMin"), "var": _variance,
     "sort": _sort(0), "argsort": _sort(1),
     "cumsum": lambda g, n: g.node(
