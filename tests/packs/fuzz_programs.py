@@ -1,4 +1,4 @@
-"""Changed programs of the packs that come with the package: `python tests/packs/fuzz_programs.py 20000 [seed]`.
+"""Changed programs of shipped packs and of every operation: `python -m tests.packs.fuzz_programs 20000 [seed]`.
 
 `fuzz_pack` changes bytes; here the file is sound and what it says is not: sizes, axes, operations, the order of values
 and the shapes of tensors. A mutant must be refused with a PackError or predict, within the numbers it is allowed.
@@ -23,11 +23,17 @@ from fewer import zoo
 from fewer.packs.pack import decode, load
 from fewer.packs.program import OPERATIONS, PackError
 from fewer.packs.shapes.demand import Allowance
+from tests.packs.predictions import PREDICTIONS, traced
 
 LIMITS = Allowance(numbers=1 << 22, work=1 << 28, batch_numbers=1 << 23)
 # eight bytes a number, and copies that numpy makes within an operation
 MOST_BYTES = 3 * 8 * LIMITS.numbers
 NUMBERS = (-(2**61), -(2**31), -7, -1, 0, 1, 2, 3, 4, 7, 16, 100, 1000, 2**16, 2**22, 2**31, 2**40, 2**61)
+
+WORDS = (
+    "constant", "reflect", "edge", "wrap", "linear", "nearest", "tanh", "relu", "bool", "int64", "states", "cell",
+    "set", "amax", "add",
+)  # fmt: skip
 
 
 class Decoded:
@@ -47,6 +53,9 @@ class Decoded:
 
 @cache
 def _original(name: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    if name in PREDICTIONS:
+        _, program, tensors = traced(name)
+        return {"net": program.to_json()}, tensors
     pack = load(zoo.path(name))
     networks = {key: network.program.to_json() for key, network in pack.networks.items()}
     return networks, pack.tensors()
@@ -62,7 +71,7 @@ def _attribute(kind: str, chance: random.Random) -> Any:
         case "bool":
             return chance.random() < 0.5
         case "text":
-            return chance.choice(("constant", "reflect", "edge", "wrap", "linear", "nearest", "tanh", "bool", "int64"))
+            return chance.choice(WORDS)
         case "shape":
             return [chance.choice((*NUMBERS, "batch", "3*batch")) for _ in range(chance.randrange(6))]
     small = chance.random() < 0.5
@@ -84,7 +93,7 @@ def _changed_number(value: Any, chance: random.Random) -> Any:
 def _random_node(values: list[str], name: str, chance: random.Random) -> list[Any]:
     op = chance.choice(list(OPERATIONS))
     signature = OPERATIONS[op]
-    count = chance.randint(signature.fewest, min(signature.most, 4))
+    count = chance.randint(signature.fewest, max(signature.fewest, min(signature.most, 4)))
     options = {key: _attribute(kind, chance) for key, kind in signature.attributes.items() if chance.random() < 0.95}
     return [op, [chance.choice(values) for _ in range(count)], name, options]
 
@@ -139,7 +148,7 @@ def mutant(name: str, chance: random.Random) -> tuple[dict[str, Any], Decoded]:
     networks, tensors = copy.deepcopy(_original(name)[0]), dict(_original(name)[1])
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
         program = chance.choice(list(networks.values()))
-        if chance.random() < 0.2:
+        if tensors and chance.random() < 0.2:
             _change_tensor(tensors, chance)
         elif program["nodes"]:
             _change_program(program, tensors, chance)
@@ -148,7 +157,7 @@ def mutant(name: str, chance: random.Random) -> tuple[dict[str, Any], Decoded]:
 
 def run(count: int, seed: int = 0) -> Counter[str]:
     """Try so many mutants and count what became of them; raises at the first that misbehaves."""
-    chance, outcomes, names = random.Random(seed), Counter[str](), zoo.names()
+    chance, outcomes, names = random.Random(seed), Counter[str](), [*zoo.names(), *PREDICTIONS]
     tracemalloc.start()
     for number in range(count):
         header, decoder = mutant(names[number % len(names)], chance)

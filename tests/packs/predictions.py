@@ -133,6 +133,80 @@ def classifier() -> nn.Sequential:
     )  # fmt: skip
 
 
+class Curves(nn.Module):
+    """The activations that torch takes apart, angles and logarithms."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        named = (
+            F.hardswish, F.hardsigmoid, F.softplus, F.mish, F.softsign, F.logsigmoid, F.tanhshrink, F.celu, F.relu6,
+            F.hardshrink, F.softshrink, F.silu, F.glu,
+        )  # fmt: skip
+        summed = sum(function(x)[:, :4] for function in named) + F.threshold(x, 0.1, -2.0)[:, :4]
+        small = torch.tanh(x)[:, :4] * 0.9
+        angles = torch.tan(small) + torch.asin(small) + torch.acos(small) + torch.atan(x)[:, :4] + torch.atanh(small)
+        angles = angles + torch.atan2(x[:, :4], x[:, 4:]) + torch.sinh(small) + torch.cosh(small) + torch.asinh(small)
+        logs = torch.acosh(2 + small) + torch.log2(2 + small) + torch.log10(2 + small) + torch.exp2(small)
+        norms = F.normalize(x, dim=1)[:, :4] + x.norm(p=1, dim=1, keepdim=True) + x.norm(p=float("inf"), dim=1)[:, None]
+        return summed + angles + logs + norms + torch.logsumexp(x, 1, keepdim=True) + x.isinf()[:, :4]
+
+
+class Recurrent(nn.Module):
+    """Words, then every recurrent layer: both ways, several layers, first states, without biases, time first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(9, 6)
+        self.gru = nn.GRU(6, 5, num_layers=2, bidirectional=True, batch_first=True)
+        self.lstm = nn.LSTM(10, 4, num_layers=2, batch_first=True)
+        self.again = nn.LSTM(4, 4)
+        self.rnn = nn.RNN(4, 3, nonlinearity="relu", bias=False, bidirectional=True)
+        self.cells = nn.RNN(6, 3)
+
+    def forward(self, x: Tensor) -> Tensor:  # (batch, time)
+        tokens = (x.abs() * 3).long().clamp(max=8)
+        both, last = self.gru(self.words(tokens))
+        found, (h, c) = self.lstm(both)
+        states, _ = self.again(found.transpose(0, 1).flip(0), (h[-1:], c[-1:]))
+        answers, _ = self.rnn(states)
+        plain, end = self.cells(self.words(tokens).transpose(0, 1))
+        return torch.cat([answers, plain], 2).transpose(0, 1) + end[0][:, None, :1] + last.sum(0)[:, None, :1]
+
+
+class Places(nn.Module):
+    """Scattering, windows, indices along several axes, shuffled pixels, shared heads, norms by root mean square."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.RMSNorm(6)
+        self.register_buffer("order", torch.tensor([[2, 0, 1, 3, 1, 0]]))
+
+    def forward(self, x: Tensor) -> Tensor:  # (batch, 4, 6)
+        place = self.order.expand(x.shape[0], -1)[:, None, :].expand(-1, 4, -1)
+        spread = torch.zeros_like(x).scatter(1, place[:, :1], 2.0) + x.scatter(2, place[:, :, :3], x[:, :, :3])
+        spread = spread + torch.zeros_like(x).scatter_reduce(2, place, x, "amax", include_self=True)
+        windows = x.unfold(2, 3, 1).sum(3, keepdim=True).flatten(2).repeat(1, 1, 2)[:, :, :6]
+        rows = torch.arange(x.shape[0])
+        best = x[:, :, 0].argmax(1)
+        picked = x[rows, best][:, None] + x[rows, :, best][:, :, None]
+        put = x.clone()
+        put[rows, best] = 3.0
+        pixels = F.pixel_unshuffle(F.pixel_shuffle(x[:, :, None], 2), 2)[:, :, 0]
+        q = self.norm(x).unflatten(2, (3, 2)).permute(0, 2, 1, 3).repeat(1, 2, 1, 1)
+        k = x.unflatten(2, (3, 2)).permute(0, 2, 1, 3)
+        shared = F.scaled_dot_product_attention(q, k, k, enable_gqa=True)[:, :3].permute(0, 2, 1, 3).flatten(2)
+        edges = F.pad(x, (1, 2), mode="replicate")[:, :, :6] + F.pad(x, (2, 2), mode="circular")[:, :, :6]
+        return (
+            spread
+            + windows
+            + picked
+            + put
+            + pixels
+            + shared
+            + edges
+            + torch.einsum("bij,bkj->bik", x, x).sum(2, keepdim=True)
+        )
+
+
 PREDICTIONS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "arithmetic": (Arithmetic, (7,)),
     "logic": (Logic, (7,)),
@@ -142,8 +216,14 @@ PREDICTIONS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "convolutions1": (lambda: convolutions(1), (3, 9)),
     "convolutions2": (lambda: convolutions(2), (3, 8, 9)),
     "convolutions3": (lambda: convolutions(3), (3, 6, 8, 7)),
-    "adaptive": (lambda: nn.Sequential(nn.AdaptiveAvgPool2d(4), nn.AdaptiveMaxPool2d(2), nn.Flatten()), (2, 8, 8)),
+    "adaptive": (
+        lambda: nn.Sequential(nn.AdaptiveAvgPool2d((4, 5)), nn.AdaptiveMaxPool2d((2, 3)), nn.Flatten()),
+        (2, 8, 8),
+    ),
     "classifier": (classifier, (1, 12, 12)),
+    "curves": (Curves, (8,)),
+    "recurrent": (Recurrent, (7,)),
+    "places": (Places, (4, 6)),
 }
 
 

@@ -9,13 +9,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+from fewer.core.engines.state import fresh_modules
 from fewer.core.errors import UserError
+from fewer.core.seed import Stream
 from fewer.packs.export.c import export, source
 from fewer.packs.program import Input, Node, Program
-from fewer.packs.runtime.runtime import Network, Pack
-from tests.packs.predictions import traced
+from fewer.packs.runtime.runtime import Pack
+from fewer.packs.trace.trace import trace
+from tests.packs.predictions import PREDICTIONS, traced
 from tests.packs.test_runtime_chain import network
+from tests.systems.control.synthetic import control
 
 COMPILER = shutil.which("cc")
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C compiler")
@@ -57,12 +62,45 @@ def test_every_activation_in_c_answers_as_the_runtime_does(tmp_path: Path) -> No
             assert np.abs(function(x) - pack.predict(x)).max() < 1e-5
 
 
-def test_a_convolutional_classifier_in_c_answers_as_the_runtime_does(tmp_path: Path) -> None:
-    _, program, tensors = traced("classifier")
+@pytest.mark.parametrize("name", PREDICTIONS)
+def test_every_prediction_in_c_answers_as_the_runtime_does_one_by_one_and_together(tmp_path: Path, name: str) -> None:
+    _, program, tensors = traced(name)
     pack = Pack({"net": program}, tensors)
-    function = compiled(pack, tmp_path, 144, 5)
-    for x in np.random.default_rng(0).standard_normal((5, 1, 12, 12)).astype(np.float32):
-        assert np.abs(function(x) - pack.predict(x)).max() < 1e-5
+    x = np.random.default_rng(0).standard_normal((3, *PREDICTIONS[name][1])).astype(np.float32)
+    expected = pack.predict(x)
+    function = compiled(pack, tmp_path, x[0].size, expected[0].size)
+    together = np.full(expected.shape, np.nan, np.float32)
+    pointers = [value.ctypes.data_as(ctypes.c_void_p) for value in (x, together)]
+    ctypes.CDLL(str(tmp_path / "net.so")).net_batch(*pointers, len(x))
+    allowed = 1e-5 * (1 + np.abs(expected).max())
+    assert np.abs(together - expected).max() < allowed
+    for sample, answer in zip(x, together):
+        assert function(sample).tobytes() == answer.tobytes()
+
+
+@pytest.mark.parametrize("algorithm", ["bcq", "iql", "td3bc"])
+def test_a_policy_of_the_control_system_in_c_answers_as_the_runtime_does(tmp_path: Path, algorithm: str) -> None:
+    task = control(algorithm)
+    noise = Stream(torch.tensor(0), torch.tensor(0))
+    example = task.inputs(task.data("train").take(torch.arange(2)))
+    torch.manual_seed(0)
+    program, tensors = trace(lambda nets, x: task.predict(nets, x, noise), [example], networks=fresh_modules(task, 0))
+    pack = Pack({"policy": program}, tensors)
+    expected = pack.predict(example.numpy())
+    function = compiled(pack, tmp_path, example[0].numel(), expected[0].size)
+    for x, answer in zip(example.numpy(), expected):
+        assert np.abs(function(x) - answer.reshape(-1)).max() < 1e-5
+
+
+def test_an_embedding_in_c_holds_kept_numbers_alone_and_never_reads_outside_its_table(tmp_path: Path) -> None:
+    lot = np.random.default_rng(0)
+    table = (lot.standard_normal((50, 8)) * (lot.random((50, 8)) < 0.1)).astype(np.float32)
+    program = Program((Input("x", (3,), "int64"),), (Node("embedding", ("t", "x"), "y"),), ("y",))
+    pack = Pack({"net": program}, {"t": table})
+    function = compiled(pack, tmp_path, 3, 24)
+    assert np.array_equal(function(np.array([0, 49, 7])).reshape(3, 8), table[[0, 49, 7]])
+    assert np.array_equal(function(np.array([-5, 1e9, np.nan])).reshape(3, 8)[:2], table[[0, 49]])
+    assert (tmp_path / "net.c").read_text().count("f,") + 1 < np.count_nonzero(table) + 5
 
 
 @pytest.mark.parametrize("op", ["sum", "mean", "amax", "amin", "adaptive_avg_pool"])
@@ -118,15 +156,16 @@ def test_several_inputs_follow_one_another(tmp_path: Path) -> None:
 def test_weights_are_constants_that_read_back_to_the_same_bits() -> None:
     weight = np.array([[1e-45, 3.4e38], [-1 / 3, 16777217.0]], np.float32)
     program = Program((Input("x", (2,)),), (Node("linear", ("x", "w"), "y"),), ("y",))
-    text = source(Network(program, {"w": weight}), {"w": weight}, "net")
+    text = source(program, {"w": weight}, "net")
     numbers = [np.float32(word.strip().rstrip("f")) for word in text.split("{")[2].split("}")[0].split(",")]
     numbers += [np.float32(word.strip().rstrip("f")) for word in text.split("{")[1].split("}")[0].split(",")]
     assert {number.tobytes() for number in weight.reshape(-1)} <= {number.tobytes() for number in numbers}
 
 
 def test_what_the_export_does_not_know_is_refused_by_name(tmp_path: Path) -> None:
-    program = Program((Input("x", (4,)),), (Node("sort", ("x",), "y", {"axis": 1, "descending": False}),), ("y",))
-    with pytest.raises(UserError, match="sort"):
+    nodes = (Node("index_add", ("x", "i", "x"), "y", {"axis": 1}),)
+    program = Program((Input("x", (4,)), Input("i", (4,), "int64")), nodes, ("y",))
+    with pytest.raises(UserError, match="index_add"):
         export(Pack({"net": program}, {}), tmp_path / "a.c", "net")
     with pytest.raises(UserError, match="identifier"):
         export(Pack({"net": program}, {}), tmp_path / "a.c", "2nd;")

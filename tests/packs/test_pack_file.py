@@ -19,7 +19,7 @@ from fewer.core.files import atomic as whole
 from fewer.packs.file import codec, container
 from fewer.packs.pack import PackError, decode, load, open_bytes, unpack, write
 from fewer.packs.program import Input, Node, Program
-from fewer.packs.runtime import chain, runtime
+from fewer.packs.runtime import chain, steps
 from tests.packs.fuzz_pack import run, seeds
 
 PROGRAM = Program((Input("x", (5,)),), (Node("linear", ("x", "w", "b"), "y"),), ("y",))
@@ -258,7 +258,7 @@ def test_a_program_that_names_one_tensor_a_thousand_times_is_not_laid_out_a_thou
     def count(stages: list, shape: tuple[int, ...]) -> None:
         laid_out.append(sum(stage.weight.size for stage in stages))
 
-    monkeypatch.setattr(runtime, "compiled_chain", count)
+    monkeypatch.setattr(steps, "compiled_chain", count)
     load(tmp_path / "a.pack")
     assert 0 < sum(laid_out) <= 8 * weight.size
 

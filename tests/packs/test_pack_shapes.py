@@ -15,7 +15,8 @@ from fewer.cli import main
 from fewer.packs.file import container
 from fewer.packs.pack import Pack, decode, load, open_bytes, write
 from fewer.packs.program import OPERATIONS, Input, Node, PackError, Program
-from fewer.packs.runtime.runtime import Network, one_sample
+from fewer.packs.runtime.runtime import Network
+from fewer.packs.runtime.steps import one_sample
 from fewer.packs.shapes.demand import Allowance, shapes_of
 from fewer.packs.shapes.layers import RULES
 from tests.packs import fuzz_programs

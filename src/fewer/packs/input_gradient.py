@@ -16,7 +16,8 @@ from fewer.packs.file.tensors import Array
 from fewer.packs.program import Node
 from fewer.packs.runtime.convolution import sparse_convolution
 from fewer.packs.runtime.layers import OPERATIONS, unfolded
-from fewer.packs.runtime.runtime import Pack, Step, step_of
+from fewer.packs.runtime.runtime import Pack
+from fewer.packs.runtime.steps import Step, step_of
 
 __all__ = ["InputGradient", "climbed"]
 

@@ -28,11 +28,11 @@ class PackError(UserError):
 
 
 UNARY = (
-    "relu tanh sigmoid exp expm1 log log1p sqrt rsqrt neg abs reciprocal sin cos erf floor ceil round trunc sign "
-    "logical_not"
+    "relu tanh sigmoid exp expm1 log log1p sqrt rsqrt neg abs reciprocal sin cos tan asin acos atan sinh cosh asinh "
+    "acosh atanh erf floor ceil round trunc sign logical_not"
 )
 BINARY = (
-    "add sub mul div pow maximum minimum fmod remainder floor_divide eq ne lt le gt ge logical_and logical_or "
+    "add sub mul div pow maximum minimum atan2 fmod remainder floor_divide eq ne lt le gt ge logical_and logical_or "
     "logical_xor"
 )
 REDUCE = "sum mean amax amin prod any all"
@@ -64,6 +64,11 @@ OPERATIONS: dict[str, Signature] = {
     "where": Signature(1, 3, {"left": "number?", "right": "number?"}),
     "linear": Signature(2, 3),
     "matmul": Signature(2, 2),
+    "embedding": Signature(2, 2),
+    # inputs over time (time, samples, features), two weights, two biases, perhaps a first state; see runtime/recurrent
+    "rnn": Signature(5, 6, {"reverse": "bool", "activation": "text"}),
+    "gru": Signature(5, 6, {"reverse": "bool"}),
+    "lstm": Signature(5, 8, {"reverse": "bool", "answer": "text"}),
     "attention": Signature(3, 4, {"scale": "number?", "causal": "bool"}),
     "conv": Signature(
         2,
@@ -92,6 +97,7 @@ OPERATIONS: dict[str, Signature] = {
     "reshape": Signature(1, 1, {"shape": "shape"}),
     "expand": Signature(1, 1, {"shape": "shape"}),
     "full": Signature(0, 0, {"shape": "shape", "value": "number", "dtype": "text"}),
+    "arange": Signature(0, 0, {"shape": "shape", "start": "number", "step": "number", "dtype": "text"}),
     "permute": Signature(1, 1, {"axes": "ints"}),
     "concat": Signature(1, 4096, {"axis": "int"}),
     "slice": Signature(1, 1, {"axis": "int", "start": "int", "stop": "int?", "step": "int"}),
@@ -103,6 +109,8 @@ OPERATIONS: dict[str, Signature] = {
     "gather": Signature(2, 2, {"axis": "int"}),
     "index_select": Signature(2, 2, {"axis": "int"}),
     "index": Signature(2, 9, {"axes": "ints"}),
+    "index_put": Signature(3, 10, {"axes": "ints", "add": "bool"}),
+    "scatter": Signature(3, 3, {"axis": "int", "mode": "text"}),
     "scatter_add": Signature(3, 3, {"axis": "int"}),
     "index_add": Signature(3, 3, {"axis": "int"}),
 }

@@ -18,11 +18,14 @@ from fewer.packs.file.tensors import scale_code, scale_of
 from fewer.packs.program import Node, Program
 from fewer.packs.runtime.layers import unfolded
 from fewer.packs.runtime.ops import Array
-from fewer.packs.runtime.runtime import step_of
+from fewer.packs.runtime.recurrent import GATES
+from fewer.packs.runtime.steps import step_of
 
 __all__ = ["Calibration", "Stored", "quantized"]
 
 Stored = tuple[str, Array, Array | None]  # kind, what is stored, the scale code of each row
+# which inputs of an operation are its weights and biases
+_LAYERS = {"linear": slice(1, 3), "conv": slice(1, 3), "embedding": slice(1), **dict.fromkeys(GATES, slice(1, 5))}
 _MOST_KEPT = 256  # rows with more kept weights are rounded to nearest
 _MOST_SAMPLES = 4096
 _LARGEST = 90  # steps in the largest weight of a row: half a bit less a weight than 127, for 1.4 times the error
@@ -67,18 +70,17 @@ def quantized(
     }
     if values == "float32":
         return stored
-    layers = [node for program in networks.values() for node in program.nodes if node.op in ("linear", "conv")]
-    weights = {node.inputs[1] for node in layers} & tensors.keys()
-    biases = {node.inputs[2] for node in layers if len(node.inputs) > 2} & tensors.keys()
+    nodes = [node for program in networks.values() for node in program.nodes]
+    layers = {name for node in nodes for name in node.inputs[_LAYERS.get(node.op, slice(0))]} & tensors.keys()
     rounded = dict(tensors)
     if values == "int8":
         rounding = _Rounding(rounded, masks)
         for name, batch in (calibration.batches() if calibration else {}).items():
             rounding.run(networks[name], batch)
-        for name in (weights | biases) - rounding.done.keys():
+        for name in layers - rounding.done.keys():
             rounding.nearest(name)
         return stored | {name: ("int8", *done) for name, done in rounding.done.items()}
-    for name in weights | biases:
+    for name in layers:
         stored[name] = ("float16", _fits_float16(name, rounded[name]), None)
     return stored
 

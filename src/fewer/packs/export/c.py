@@ -2,28 +2,34 @@
 
     export(load("policy.pack"), "policy.c", "policy")
 
-gives `void policy(const float *input, float *output)` for one sample: inputs one after another, then outputs. Kept
-weights are constants by columns, so that columns of zero inputs are skipped; units that nothing feeds or nobody
-reads are gone. Layers, convolutions in one and two dimensions, pools, sums, means and extremes, activations,
-normalisers, `cat` and softmax can be exported; anything else is refused by name.
+gives `void policy(const float *input, float *output)` for one sample: inputs one after another, then outputs, and
+`void policy_batch(const float *input, float *output, int samples)` for several. Every number is a float, whole numbers
+and truths too. Kept weights are constants by columns, so that columns of zero inputs are skipped; units that nothing
+feeds or nobody reads are gone. Buffers are used again once nobody reads them. What cannot be exported is refused by
+name.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from fewer.core.errors import UserError
 from fewer.core.files.atomic import write_atomically
-from fewer.packs.export import c_code as code
-from fewer.packs.program import Node
-from fewer.packs.runtime.chain import Layer, Stage, joined, pruned
+from fewer.packs.export.c_layers import LAYERS, activation, layer
+from fewer.packs.export.c_ops import OPERATIONS, Operation
+from fewer.packs.export.c_places import PLACES
+from fewer.packs.export.c_views import View, assign, number
+from fewer.packs.program import Node, Program
+from fewer.packs.runtime.chain import Layer, Stage, fit, joined, pruned
 from fewer.packs.runtime.ops import Array
-from fewer.packs.runtime.runtime import Network, Pack, chains, one_sample
+from fewer.packs.runtime.runtime import Pack
+from fewer.packs.runtime.steps import chains, one_sample
 
 __all__ = ["export"]
 
@@ -32,6 +38,14 @@ _KEYWORDS = (
     "register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
 )
 _ON_STACK = 16_384  # floats of scratch above which it is static, and the function not reentrant
+_WHOLE = 1 << 24  # up to which every whole number is a float
+_OPERATIONS: dict[str, Operation] = {**OPERATIONS, **LAYERS, **PLACES}
+_PLACE = """\
+static int fewer_place(float at, int size) { /* a whole number as an index that is never outside */
+    if (at < 0.0f) at += (float)size;
+    return !(at > 0.0f) ? 0 : at >= (float)size ? size - 1 : (int)at;
+}
+"""
 
 
 def export(pack: Pack, path: str | os.PathLike[str], name: str, *, network: str | None = None) -> None:
@@ -41,156 +55,174 @@ def export(pack: Pack, path: str | os.PathLike[str], name: str, *, network: str 
     if network is not None and network not in pack.networks:
         raise UserError(f"network {network!r}", f"one of {', '.join(pack.networks)}")
     chosen = pack.networks[network] if network is not None else next(iter(pack.networks.values()))
-    write_atomically(path, source(chosen, pack.tensors(), name).encode())
+    write_atomically(path, source(chosen.program, pack.tensors(), name).encode())
+
+
+def _array(kind: str, values: Array) -> str:
+    """A constant array; {} stands for its name."""
+    flat = np.asarray(values).reshape(-1)
+    items = [number(float(v)) for v in flat] if kind == "float" else [str(int(v)) for v in flat]
+    text = textwrap.fill(", ".join(items or ["0"]), 110, break_long_words=False, break_on_hyphens=False)
+    return f"static const {kind} {{}}[{max(1, len(flat))}] = {{{{\n{text}}}}};"
 
 
 @dataclass
 class Writer:
     """Lines of constants and of the function, and where each value lies."""
 
-    tensors: Mapping[str, Array]
+    tensors: dict[str, Array]
     shapes: dict[str, tuple[int, ...]]
-    constants: list[str] = field(default_factory=list)
+    kinds: dict[str, np.dtype[np.generic]]
+    constants: dict[str, str] = field(default_factory=dict)
     body: list[str] = field(default_factory=list)
-    places: dict[str, str] = field(default_factory=dict)
+    views: dict[str, View] = field(default_factory=dict)
     sizes: list[int] = field(default_factory=list)
+    free: list[int] = field(default_factory=list)
 
     def constant(self, kind: str, values: Array) -> str:
-        """A constant array, and its name; equal ones are stored once."""
-        line = code.array(kind, values)
-        if line not in self.constants:
-            self.constants.append(line)
-        return f"constant{self.constants.index(line)}"
+        """The name of a constant array; equal ones are stored once."""
+        return self.constants.setdefault(_array(kind, values), f"constant{len(self.constants)}")
 
-    def room(self, count: int) -> str:
-        """A buffer of its own for a value."""
-        self.sizes.append(count)
-        return f"value{len(self.sizes) - 1}"
+    def room(self, shape: Sequence[int]) -> View:
+        """A buffer that nobody else uses."""
+        count = int(np.prod(shape))
+        # of those that are free the one that has to grow least
+        fits = sorted(self.free, key=lambda place: (max(0, count - self.sizes[place]), self.sizes[place]))
+        if fits:
+            self.free.remove(fits[0])
+            self.sizes[fits[0]] = max(self.sizes[fits[0]], count)
+        else:
+            self.sizes.append(count)
+        return View.solid(f"value{fits[0] if fits else len(self.sizes) - 1}", shape)
 
-    def value(self, name: str) -> str:
+    def view(self, name: str) -> View:
         """Where a value lies; a tensor becomes a constant."""
-        if name not in self.places:
-            self.places[name] = self.constant("float", self.tensors[name])
-        return self.places[name]
+        if name not in self.views:
+            value = self.tensors[name]
+            if value.dtype.kind == "i" and np.abs(value).max(initial=0) > _WHOLE:
+                raise UserError(f"{name} with whole numbers above 2^24", "those that a float holds, for an export to C")
+            self.views[name] = View.solid(self.constant("float", value), value.shape)
+        return self.views[name]
 
-    def count(self, name: str) -> int:
-        """How many numbers a value has."""
-        return int(np.prod(self.shapes[name]))
+    def solid(self, name: str) -> str:
+        """A pointer to a value whose numbers lie one after another."""
+        view = self.view(name)
+        if not view.is_solid:
+            target = self.room(view.shape)
+            self.body.append(assign(target, "{0}", view))
+            view = self.views[name] = target
+        return view.pointer
+
+    def booleans(self, name: str) -> bool:
+        """Whether a value is of booleans."""
+        return bool(self.kinds[name] == np.bool_)
+
+    def release(self, needed: set[str]) -> None:
+        """Free the buffers of values that are no longer needed."""
+        used = {self.views[name].place for name in needed if name in self.views}
+        self.free = [place for place in range(len(self.sizes)) if f"value{place}" not in used]
 
 
-def source(network: Network, tensors: Mapping[str, Array], name: str) -> str:
+def _folded(program: Program, tensors: dict[str, Array], values: dict[str, Array]) -> Program:
+    """The program without what depends on tensors alone, which are tensors from now on: one sample is all there is."""
+    nodes = []
+    for node in program.nodes:
+        if all(name in tensors for name in node.inputs):
+            tensors[node.output] = values[node.output]
+        else:
+            nodes.append(node)
+    return Program(program.inputs, tuple(nodes), program.outputs)
+
+
+def source(whole: Program, given: dict[str, Array], name: str) -> str:
     """The text of the C file."""
-    program = network.program
-    for item in program.inputs:
-        if item.dtype != "float32":
-            raise UserError(f"input {item.name} of {item.dtype}", "float32 for an export to C")
-    writer = Writer(tensors, {value: array.shape for value, array in one_sample(program, tensors).items()})
+    for item in whole.inputs:
+        if item.dtype == "float64":
+            raise UserError(f"input {item.name} of {item.dtype}", "float32 or whole numbers, for an export to C")
+    tensors, values = dict(given), one_sample(whole, given)
+    program = _folded(whole, tensors, values)
+    writer = Writer(tensors, {key: v.shape for key, v in values.items()}, {key: v.dtype for key, v in values.items()})
     offset = 0
     for item in program.inputs:
-        writer.places[item.name] = f"(input + {offset})"
+        view = View.solid("input", (1, *item.shape))
+        writer.views[item.name] = View(view.place, view.shape, view.strides, offset)
         offset += int(np.prod(item.shape))
-    for run in chains(program, tensors):
-        stages = [stage for _, stage in run if stage is not None]
-        if any(isinstance(stage, Layer) for stage in stages):
-            _chain(writer, run[0][0].inputs[0], run[-1][0].output, stages)
-        else:
-            for node, _ in run:
-                _node(writer, node)
+    runs = list(chains(program, tensors))
+    last = {name: at for at, run in enumerate(runs) for node, _ in run for name in node.inputs}
+    last |= dict.fromkeys(program.outputs, len(runs))
+    for at, run in enumerate(runs):
+        _run(writer, run)
+        writer.release({name for name, place in last.items() if place > at})
     outputs = 0
     for answer in program.outputs:
-        count = writer.count(answer)
-        writer.body.append(f"memcpy(output + {outputs}, {writer.value(answer)}, {count} * sizeof(float));")
+        count = int(np.prod(writer.shapes[answer]))
+        writer.body.append(assign(View("output", *_solid(writer.shapes[answer]), outputs), "{0}", writer.view(answer)))
         outputs += count
-    return code.file(name, offset, outputs, writer.constants, writer.body, list(_scratch(writer.sizes)))
+    return _file(name, offset, outputs, writer)
 
 
-def _scratch(sizes: list[int]) -> Iterator[str]:
-    static = "static " if sum(sizes) > _ON_STACK else ""
-    for place, size in enumerate(sizes):
-        yield f"{static}float value{place}[{max(1, size)}];"
+def _solid(shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return shape, View.solid("", shape).strides
 
 
-def _chain(writer: Writer, first: str, last: str, stages: list[Stage]) -> None:
-    """Layers and what is between them; over the last axis of values of higher rank, row by row."""
-    width = next(stage.weight.shape[1] for stage in stages if isinstance(stage, Layer))
-    rows = writer.count(first) // max(1, width)
-    if rows != 1 or writer.shapes[first][-1] != width:
-        raise UserError(f"a layer over {rows} rows of one sample", "one row, for an export to C")
-    place = writer.value(first)
-    for stage in pruned(joined(stages)):
+def _run(writer: Writer, run: list[tuple[Node, Stage | None]]) -> None:
+    """A chain of layers, or its nodes one by one."""
+    stages, first = [stage for _, stage in run if stage is not None], run[0][0].inputs[:1]
+    width = writer.shapes[first[0]][-1:] if first else ()
+    if any(isinstance(stage, Layer) for stage in stages) and width and fit(stages, width[0]):
+        writer.views[run[-1][0].output] = _chain(writer, first[0], run[-1][0].output, stages)
+        return
+    for node, stage in run:
         if isinstance(stage, Layer):
-            outputs = stage.width
-            target = writer.room(outputs)
-            writer.body += code.layer(stage, writer.constant, place, target)
-            place, width = target, outputs
+            writer.views[node.output] = _chain(writer, node.inputs[0], node.output, [stage])
+        elif node.op in _OPERATIONS:
+            writer.views[node.output] = _OPERATIONS[node.op](writer, node)
         else:
-            target = writer.room(width)
-            parts = [np.broadcast_to(part, width) for part in (stage.centre, stage.factor, stage.shift)]
-            names = [writer.constant("float", np.ascontiguousarray(part)) for part in parts]
+            raise UserError(f"operation {node.op}", "one that the export to C knows", "use the pack, or export to ONNX")
+
+
+def _chain(writer: Writer, first: str, last: str, stages: list[Stage]) -> View:
+    """Layers and what is between them, over every row of the last axis."""
+    width, answer = writer.shapes[first][-1], writer.room(writer.shapes[last])
+    rows, place = int(np.prod(writer.shapes[first][:-1])), writer.solid(first)
+    outer, writer.body = writer.body, []
+    place = place if rows == 1 else f"({place} + r * {width})"
+    parts = pruned(joined(stages))
+    for left, stage in zip(range(len(parts) - 1, -1, -1), parts):
+        width = stage.width if isinstance(stage, Layer) else width
+        whole = answer.place if rows == 1 else f"({answer.place} + r * {width})"
+        target = writer.room((width,)).place if left else whole
+        if isinstance(stage, Layer):
+            writer.body += layer(stage, writer.constant, place, target)
+        else:
+            names = [
+                writer.constant("float", np.ascontiguousarray(np.broadcast_to(part, width)))
+                for part in (stage.centre, stage.factor, stage.shift)
+            ]
             line = f"{target}[i] = ({place}[i] - {names[0]}[i]) * {names[1]}[i] + {names[2]}[i];"
-            writer.body.append(code.loop(width, line))
-            place = target
-        for activation in stage.activations:
-            writer.body.append(code.activation(activation, place, width))
-    writer.places[last] = place
+            writer.body.append(f"for (int i = 0; i < {width}; i++) {line}")
+        writer.body += [activation(kind, target, width) for kind in stage.activations]
+        place = target
+    looped = writer.body if rows == 1 else [f"for (int r = 0; r < {rows}; r++) {{", *writer.body, "}"]
+    writer.body = outer + looped
+    return answer
 
 
-def _node(writer: Writer, node: Node) -> None:
-    """One node that is no layer of a chain."""
-    count = writer.count(node.output)
-    if node.op == "reshape":
-        writer.places[node.output] = writer.value(node.inputs[0])
-        return
-    target = writer.places[node.output] = writer.room(count)
-    if node.op in code.BINARY:
-        written = code.BINARY[node.op].format(*_sides(writer, node))
-        writer.body.append(code.loop(count, f"{target}[i] = {written};"))
-        return
-    if node.op == "full":
-        writer.body.append(code.loop(count, f"{target}[i] = {code.number(node.attributes['value'])};"))
-        return
-    if node.op == "concat":
-        places = [writer.value(name) for name in node.inputs]
-        writer.body += code.concat(
-            places, [writer.shapes[name] for name in node.inputs], node.attributes["axis"], target
-        )
-        return
-    writer.body += _of_one(writer, node, writer.value(node.inputs[0]), target)
-
-
-def _of_one(writer: Writer, node: Node, place: str, target: str) -> list[str]:
-    """What is computed from one value, and from constants."""
-    shape = writer.shapes[node.inputs[0]]
-    if node.op == "conv" and not node.attributes["transposed"] and len(shape) in (3, 4):
-        bias = writer.tensors[node.inputs[2]] if len(node.inputs) > 2 else None
-        return code.convolution(node, writer.tensors[node.inputs[1]], bias, writer, (place, target))
-    if node.op in ("max_pool", "avg_pool") and len(shape) in (3, 4):
-        return code.pool(node, shape, writer.shapes[node.output], place, target)
-    if node.op == "batch_norm":
-        return code.batch_norm(node, writer, place, target)
-    if (found := code.reduced(node, len(shape))) is not None:
-        return code.reduction(found[0], shape, found[1], place, target)
-    if node.op in ("softmax", "log_softmax") and node.attributes["axis"] in (-1, len(shape) - 1):
-        return code.softmax(node.op, shape, place, target)
-    stage = code.elementwise(node)
-    if stage is None:
-        raise UserError(f"operation {node.op}", "one that the export to C knows", "use the pack, or export to ONNX")
-    count = writer.count(node.output)
-    return [f"memcpy({target}, {place}, {count} * sizeof(float));", code.activation(stage, target, count)]
-
-
-def _sides(writer: Writer, node: Node) -> list[str]:
-    """What arithmetic is done with: values, and a number to the left or the right of them."""
-    given = [node.attributes.get(name) for name in ("left", "right")]
-    left, right = ([] if side is None else [code.number(side)] for side in given)
-    return [*left, *(_operand(writer, name, node.output) for name in node.inputs), *right]
-
-
-def _operand(writer: Writer, name: str, output: str) -> str:
-    shape = writer.shapes[output]
-    if name in writer.tensors:
-        value = np.ascontiguousarray(np.broadcast_to(writer.tensors[name], shape), dtype=np.float32)
-        return f"{writer.constant('float', value)}[i]"
-    if writer.shapes[name] != shape:
-        raise UserError(f"arithmetic of {writer.shapes[name]} with {shape}", "equal shapes, for an export to C")
-    return f"{writer.value(name)}[i]"
+def _file(name: str, inputs: int, outputs: int, writer: Writer) -> str:
+    """The whole text."""
+    static = "static " if sum(writer.sizes) > _ON_STACK else ""
+    scratch = [f"{static}float value{place}[{max(1, size)}];" for place, size in enumerate(writer.sizes)]
+    one, many = (
+        f"void {name}(const float *input, float *output)",
+        f"void {name}_batch(const float *input, float *output, int samples)",
+    )
+    lines = [f"/* {name}: {inputs} numbers in, {outputs} numbers out, one sample after another. C99; link with -lm. */",
+             "#include <math.h>", "#include <string.h>", "", one + ";", many + ";", ""]  # fmt: skip
+    read = set(re.findall(r"constant\d+", "".join(writer.body)))  # of a view nothing may have been read
+    lines += [line.format(constant) for line, constant in writer.constants.items() if constant in read]
+    lines += [_PLACE] if any("fewer_place(" in line for line in writer.body) else []
+    # at high sparsity a layer may read nothing of what is before it
+    unread = [f"(void)value{place};" for place in range(len(scratch))] + ["(void)input;"]
+    lines += ["", one + " {", *("    " + line for line in [*scratch, *writer.body, *unread]), "}", "", many + " {"]
+    step = f"{name}(input + (long)i * {inputs}, output + (long)i * {outputs});"
+    return "\n".join([*lines, f"    for (int i = 0; i < samples; i++) {step}", "}", ""])

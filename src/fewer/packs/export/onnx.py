@@ -15,15 +15,17 @@ from fewer.core.errors import MissingExtra, UserError
 from fewer.core.files.atomic import write_atomically
 from fewer.packs.export.onnx_graph import Graph
 from fewer.packs.export.onnx_layers import LAYERS
+from fewer.packs.export.onnx_recurrent import RECURRENT
 from fewer.packs.export.onnx_shapes import SHAPES
 from fewer.packs.program import Program
 from fewer.packs.runtime.ops import Array
-from fewer.packs.runtime.runtime import Pack, one_sample, step_of
+from fewer.packs.runtime.runtime import Pack
+from fewer.packs.runtime.steps import one_sample, step_of
 
 __all__ = ["export", "model"]
 
 OPSET = 20
-CONVERTERS = {**LAYERS, **SHAPES}
+CONVERTERS = {**LAYERS, **SHAPES, **RECURRENT}
 
 
 def export(pack: Pack, path: str | os.PathLike[str], *, network: str | None = None) -> None:

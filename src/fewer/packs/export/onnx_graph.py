@@ -22,14 +22,31 @@ class Graph:
         self._used: dict[str, Array] = {}
         self._batch: str | None = None
 
-    def node(self, op: str, inputs: Sequence[str], *, output: str | None = None, **attributes: Any) -> str:
-        """Add a node; a tensor among its inputs becomes an initializer."""
+    def node(
+        self, op: str, inputs: Sequence[str], *, output: str | Sequence[str] | None = None, **attributes: Any
+    ) -> str:
+        """Add a node and name its (last) value; a tensor among its inputs becomes an initializer."""
         for name in inputs:
             if name in self.tensors:
                 self._used[name] = self.tensors[name]
-        output = output or f"made:{len(self.nodes)}"
-        self.nodes.append(self.onnx.helper.make_node(op, list(inputs), [output], **attributes))
-        return output
+        outputs = [output or f"made:{len(self.nodes)}"] if output is None or isinstance(output, str) else list(output)
+        self.nodes.append(self.onnx.helper.make_node(op, list(inputs), outputs, **attributes))
+        return outputs[-1]
+
+    def dtype(self, name: str) -> np.dtype[Any]:
+        """The element type of a value."""
+        return (self.values[name] if name in self.values else self.tensors[name]).dtype
+
+    def cast(self, name: str, dtype: Any) -> str:
+        """A value in an element type."""
+        if self.dtype(name) == np.dtype(dtype):
+            return name
+        return self.node("Cast", [name], to=self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+    def alike(self, names: Sequence[str]) -> list[str]:
+        """Values in the element type that holds all of them, as numpy has it and ONNX does not."""
+        common = np.result_type(*(self.dtype(name) for name in names))
+        return [self.cast(name, common) for name in names]
 
     def constant(self, value: Any, dtype: Any = np.int64) -> str:
         """A small initializer."""

@@ -15,24 +15,59 @@ __all__ = ["LAYERS"]
 
 
 def _sides(g: Graph, n: Node) -> list[str]:
-    """Both inputs of an operation; a number takes the type of the other side."""
+    """Both inputs of an operation in one element type; a number takes the type of the other side."""
     left, right = n.attributes.get("left"), n.attributes.get("right")
     if left is None and right is None:
-        return list(n.inputs)
-    dtype = g.values[n.inputs[0]].dtype
-    if left is not None:
-        return [g.constant(left, dtype), n.inputs[0]]
-    return [n.inputs[0], g.constant(right, dtype)]
+        return g.alike(n.inputs) if n.op != "div" else [g.cast(name, g.dtype(n.output)) for name in n.inputs]
+    given, own, dtype = left if right is None else right, g.dtype(n.inputs[0]), g.dtype(n.output)
+    if dtype == np.bool_:  # compared: in the type of the value, unless the number has a fraction that it cannot hold
+        dtype = (
+            own
+            if own.kind == "f"
+            else np.dtype(np.int64 if not isinstance(given, float) or given.is_integer() else np.float32)
+        )
+    name = g.cast(n.inputs[0], dtype)
+    return [g.constant(left, dtype), name] if left is not None else [name, g.constant(right, dtype)]
 
 
 def _binary(op: str, **fixed: Any) -> Converter:
     return lambda g, n: g.node(op, _sides(g, n), output=n.output, **fixed)
 
 
+def _logical(op: str) -> Converter:
+    def call(g: Graph, n: Node) -> object:
+        numbers = [n.attributes.get(side) for side in ("left", "right")]
+        given = [g.constant(bool(number), np.bool_) for number in numbers if number is not None]
+        return g.node(op, [*(g.cast(name, np.bool_) for name in n.inputs), *given], output=n.output)
+
+    return call
+
+
+def _whole(g: Graph, n: Node) -> bool:
+    return g.dtype(n.output).kind in "iu"
+
+
 def _remainder(g: Graph, n: Node) -> object:
     a, b = _sides(g, n)
+    if _whole(g, n):
+        return g.node("Mod", [a, b], output=n.output)
     whole = g.node("Floor", [g.node("Div", [a, b])])
     return g.node("Sub", [a, g.node("Mul", [whole, b])], output=n.output)
+
+
+def _floor_divide(g: Graph, n: Node) -> object:
+    a, b = _sides(g, n)
+    if _whole(g, n):
+        return g.node("Div", [g.node("Sub", [a, g.node("Mod", [a, b])]), b], output=n.output)
+    return g.node("Floor", [g.node("Div", [a, b])], output=n.output)
+
+
+def _atan2(g: Graph, n: Node) -> object:
+    y, x = _sides(g, n)
+    zero, turn = g.constant(0, g.dtype(n.output)), g.constant(math.pi, g.dtype(n.output))
+    half = g.node("Where", [g.node("Less", [y, zero]), g.node("Neg", [turn]), turn])
+    side = g.node("Where", [g.node("Less", [x, zero]), half, zero])
+    return g.node("Add", [g.node("Atan", [g.node("Div", [y, x])]), side], output=n.output)
 
 
 def _not_equal(g: Graph, n: Node) -> object:
@@ -43,10 +78,10 @@ def _where(g: Graph, n: Node) -> object:
     rest = list(n.inputs[1:])
     dtype = g.values[n.output].dtype
     parts = [
-        g.constant(n.attributes[side], dtype) if n.attributes.get(side) is not None else rest.pop(0)
+        g.constant(n.attributes[side], dtype) if n.attributes.get(side) is not None else g.cast(rest.pop(0), dtype)
         for side in ("left", "right")
     ]
-    return g.node("Where", [n.inputs[0], *parts], output=n.output)
+    return g.node("Where", [g.cast(n.inputs[0], np.bool_), *parts], output=n.output)
 
 
 def _clamp(g: Graph, n: Node) -> object:
@@ -90,7 +125,7 @@ def _attention(g: Graph, n: Node) -> object:
         rows, columns = g.values[q].shape[-2], g.values[k].shape[-2]
         mask = [g.constant(np.tril(np.ones((rows, columns), dtype=np.bool_)), np.bool_)]
     if mask:
-        boolean = (g.values[mask[0]] if mask[0] in g.values else g.tensors[mask[0]]).dtype == np.bool_
+        boolean = g.dtype(mask[0]) == np.bool_
         hidden = [mask[0], scores, g.constant(-np.inf, np.float32)]
         scores = g.node("Where", hidden) if boolean else g.node("Add", [scores, mask[0]])
     return g.node("MatMul", [g.node("Softmax", [scores], axis=-1), v], output=n.output)
@@ -156,14 +191,21 @@ def _pool(op: str) -> Converter:
     return call
 
 
-def _adaptive(op: str) -> Converter:
+def _adaptive(pool: str, reduce: str) -> Converter:
+    """A pool where sizes divide, else every window for itself, an axis at a time."""
+
     def call(g: Graph, n: Node) -> object:
-        size = n.attributes["size"]
-        places = g.values[n.inputs[0]].shape[-len(size) :]
-        if any(a % b for a, b in zip(places, size)):
-            raise UserError(f"an adaptive pool from {places} to {size}", "sizes that divide, for an export to ONNX")
-        kernel = [a // b for a, b in zip(places, size)]
-        return g.node(op, n.inputs, output=n.output, kernel_shape=kernel, strides=kernel)
+        size, value = n.attributes["size"], n.inputs[0]
+        places = g.values[value].shape[-len(size) :]
+        if not any(a % b for a, b in zip(places, size)):
+            kernel = [a // b for a, b in zip(places, size)]
+            return g.node(pool, [value], output=n.output, kernel_shape=kernel, strides=kernel)
+        for axis, (length, count) in enumerate(zip(places, size), start=-len(size)):
+            bounds = [(i * length // count, -(-(i + 1) * length // count)) for i in range(count)]
+            cuts = [[g.constant([at]) for at in (*bound, axis)] for bound in bounds]
+            parts = [g.node(reduce, [g.node("Slice", [value, *cut]), cut[2]], keepdims=1) for cut in cuts]
+            value = g.node("Concat", parts, axis=axis)
+        return g.node("Identity", [value], output=n.output)
 
     return call
 
@@ -184,8 +226,8 @@ def _interpolate(g: Graph, n: Node) -> object:
 
 def _reduce(op: str) -> Converter:
     def call(g: Graph, n: Node) -> object:
-        a = n.attributes
-        return g.node(op, [n.inputs[0], g.constant(a["axes"])], output=n.output, keepdims=int(a["keep"]))
+        a, value = n.attributes, g.cast(n.inputs[0], g.dtype(n.output))
+        return g.node(op, [value, g.constant(a["axes"])], output=n.output, keepdims=int(a["keep"]))
 
     return call
 
@@ -221,11 +263,7 @@ def _sort(place: int) -> Converter:
         a = n.attributes
         names = [n.output, f"{n.output}:unused"][:: 1 if place == 0 else -1]
         count = g.constant([g.values[n.inputs[0]].shape[a["axis"]]])
-        made = g.onnx.helper.make_node(
-            "TopK", [n.inputs[0], count], names, axis=a["axis"], largest=int(a["descending"])
-        )
-        g.nodes.append(made)
-        return n.output
+        return g.node("TopK", [n.inputs[0], count], output=names, axis=a["axis"], largest=int(a["descending"]))
 
     return call
 
@@ -233,12 +271,12 @@ def _sort(place: int) -> Converter:
 _NAMES = {
     "relu": "Relu", "tanh": "Tanh", "sigmoid": "Sigmoid", "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "neg": "Neg",
     "abs": "Abs", "reciprocal": "Reciprocal", "sin": "Sin", "cos": "Cos", "erf": "Erf", "floor": "Floor",
-    "ceil": "Ceil", "round": "Round", "sign": "Sign", "logical_not": "Not", "matmul": "MatMul",
+    "ceil": "Ceil", "round": "Round", "sign": "Sign", "matmul": "MatMul",
+    **{name: name.capitalize() for name in ["tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh"]},
 }  # fmt: skip
 _PAIRS = {
     "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "pow": "Pow", "maximum": "Max", "minimum": "Min",
-    "eq": "Equal", "lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual", "logical_and": "And",
-    "logical_or": "Or", "logical_xor": "Xor",
+    "eq": "Equal", "lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual",
 }  # fmt: skip
 _REDUCERS = {"sum": "ReduceSum", "mean": "ReduceMean", "amax": "ReduceMax", "amin": "ReduceMin", "prod": "ReduceProd"}
 
@@ -254,14 +292,17 @@ LAYERS: dict[str, Converter] = {
         "Mul", [g.node("Sign", n.inputs), g.node("Floor", [g.node("Abs", n.inputs)])], output=n.output
     ),
     "fmod": _binary("Mod", fmod=1), "remainder": _remainder, "ne": _not_equal,
-    "floor_divide": lambda g, n: g.node("Floor", [g.node("Div", _sides(g, n))], output=n.output),
+    "floor_divide": _floor_divide, "atan2": _atan2,
+    **{f"logical_{name}": _logical(name.capitalize()) for name in ("and", "or", "xor", "not")},
     "where": _where, "clamp": _clamp, "cast": _cast, "elu": _elu, "gelu": renamed("Gelu", approximate="approximate"),
     "leaky_relu": renamed("LeakyRelu", slope="alpha"), "softmax": renamed("Softmax", axis="axis"),
     "log_softmax": renamed("LogSoftmax", axis="axis"), "linear": _linear, "attention": _attention, "conv": _conv,
     "batch_norm": _batch_norm, "layer_norm": _layer_norm, "group_norm": _group_norm, "max_pool": _pool("MaxPool"),
-    "avg_pool": _pool("AveragePool"), "adaptive_avg_pool": _adaptive("AveragePool"),
-    "adaptive_max_pool": _adaptive("MaxPool"), "interpolate": _interpolate, "any": _truth("ReduceMax"),
+    "avg_pool": _pool("AveragePool"), "adaptive_avg_pool": _adaptive("AveragePool", "ReduceMean"),
+    "adaptive_max_pool": _adaptive("MaxPool", "ReduceMax"), "interpolate": _interpolate, "any": _truth("ReduceMax"),
     "all": _truth("ReduceMin"), "argmax": _arg("ArgMax"), "argmin": _arg("ArgMin"), "var": _variance,
     "sort": _sort(0), "argsort": _sort(1),
-    "cumsum": lambda g, n: g.node("CumSum", [n.inputs[0], g.constant(n.attributes["axis"])], output=n.output),
+    "cumsum": lambda g, n: g.node(
+        "CumSum", [g.cast(n.inputs[0], g.dtype(n.output)), g.constant(n.attributes["axis"])], output=n.output
+    ),
 }  # fmt: skip

@@ -64,10 +64,59 @@ def _pad(g: Graph, n: Node) -> object:
     return g.node("Pad", [n.inputs[0], *parts, *([g.constant(axes)] if axes else [])], output=n.output, mode=a["mode"])
 
 
+def _wide_index(g: Graph, names: tuple[str, ...]) -> str:
+    """Indices of one shape side by side on a last axis."""
+    zero = g.constant(0)
+    wide = []
+    for name in names:
+        for other in names:
+            if other != name:
+                name = g.node("Add", [name, g.node("Mul", [other, zero])])
+        wide.append(g.node("Unsqueeze", [name, g.constant([-1])]))
+    return g.node("Concat", wide, axis=-1)
+
+
+def _turned(g: Graph, name: str, order: list[int]) -> str:
+    return name if order == sorted(order) else g.node("Transpose", [name], perm=order)
+
+
+def _index_axes(g: Graph, n: Node, indices: tuple[str, ...]) -> tuple[str, list[int], list[int]]:
+    """The value with the indexed axes first, their order, and how the answer's axes are turned back."""
+    rank = g.rank(n.inputs[0])
+    axes = [axis % rank for axis in n.attributes["axes"]]
+    order = axes + [axis for axis in range(rank) if axis not in axes]
+    wide = max(g.rank(name) for name in indices)
+    before = min(axes) if max(axes) - min(axes) < len(axes) else 0
+    back = [*range(wide, wide + before), *range(wide), *range(wide + before, wide + rank - len(axes))]
+    return _turned(g, n.inputs[0], order), order, back
+
+
 def _index(g: Graph, n: Node) -> object:
-    if len(n.inputs) != 2:
-        raise UserError("an index along several axes", "along one, for an export to ONNX")
-    return g.node("Gather", n.inputs, output=n.output, axis=n.attributes["axes"][0])
+    if len(n.inputs) == 2:
+        return g.node("Gather", n.inputs, output=n.output, axis=n.attributes["axes"][0])
+    value, _, back = _index_axes(g, n, n.inputs[1:])
+    found = g.node("GatherND", [value, _wide_index(g, n.inputs[1:])])
+    return g.node("Transpose", [found], output=n.output, perm=back)
+
+
+def _index_put(g: Graph, n: Node) -> object:
+    indices = n.inputs[2:]
+    value, order, back = _index_axes(g, n, indices)
+    places = _wide_index(g, indices)
+    there = g.node("Transpose", [g.node("GatherND", [value, places])], perm=back)
+    given = g.node("Expand", [g.cast(n.inputs[1], g.dtype(n.output)), g.node("Shape", [there])])
+    given = _turned(g, given, list(np.argsort(back)))
+    made = g.node("ScatterND", [value, places, given], reduction="add" if n.attributes["add"] else "none")
+    return g.node("Transpose", [made], output=n.output, perm=[int(axis) for axis in np.argsort(order)])
+
+
+def _arange(g: Graph, n: Node) -> object:
+    a = n.attributes
+    count = g.node("Squeeze", [g.shape(a["shape"])])
+    kind = g.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(a["dtype"]))
+    places = g.node("Cast", [g.node("Range", [g.constant(0), count, g.constant(1)])], to=kind)
+    scaled = g.node("Mul", [places, g.constant(a["step"], a["dtype"])])
+    return g.node("Add", [scaled, g.constant(a["start"], a["dtype"])], output=n.output)
 
 
 def _slice(g: Graph, n: Node) -> object:
@@ -81,14 +130,19 @@ def _select(g: Graph, n: Node) -> object:
     )
 
 
-def _scatter_add(g: Graph, n: Node) -> object:
-    return g.node("ScatterElements", n.inputs, output=n.output, axis=n.attributes["axis"], reduction="add")
+def _scatter(g: Graph, n: Node) -> object:
+    mode = {"set": "none", "add": "add", "prod": "mul", "amax": "max", "amin": "min"}[n.attributes.get("mode", "add")]
+    return g.node("ScatterElements", n.inputs, output=n.output, axis=n.attributes["axis"], reduction=mode)
 
 
 SHAPES: dict[str, Converter] = {
     "reshape": _shaped("Reshape"), "expand": _shaped("Expand"), "full": _full, "roll": _roll, "flip": _flip,
-    "permute": renamed("Transpose", axes="perm"), "concat": renamed("Concat", axis="axis"), "slice": _slice,
+    "permute": renamed("Transpose", axes="perm"),
+    "concat": lambda g, n: g.node("Concat", g.alike(n.inputs), output=n.output, axis=n.attributes["axis"]),
+    "slice": _slice,
     "select": _select, "put_slice": _put_slice,
     "pad": _pad, "gather": renamed("GatherElements", axis="axis"), "index": _index,
-    "index_select": renamed("Gather", axis="axis"), "scatter_add": _scatter_add,
+    "index_select": renamed("Gather", axis="axis"), "index_put": _index_put, "arange": _arange,
+    "embedding": lambda g, n: g.node("Gather", n.inputs, output=n.output, axis=0),
+    **dict.fromkeys(("scatter", "scatter_add"), _scatter),
 }  # fmt: skip

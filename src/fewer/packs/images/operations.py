@@ -168,7 +168,9 @@ def _fused(found: list[Operation], node: Node, tensors: Mapping[str, Array], rea
 
 def _summed(found: list[Operation], node: Node, made: Mapping[str, int]) -> bool:
     """A sum goes to the later of the two convolutions whose results it adds."""
-    places = [(made[name], name) for name in node.inputs if name in made and not getattr(found[made[name]], "added", "")]
+    places = [
+        (made[name], name) for name in node.inputs if name in made and not getattr(found[made[name]], "added", "")
+    ]
     places = [(place, name) for place, name in places if isinstance(found[place], Convolution)]
     if not places or node.inputs[0] == node.inputs[1]:
         return False

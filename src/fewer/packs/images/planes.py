@@ -128,9 +128,7 @@ class Writer:
 
     def _lattice(self, name: str) -> Lattice:
         geometry = self.geometries[name]
-        return Lattice(
-            self._held[name][0], geometry.origin, (geometry.channel, geometry.image, *geometry.steps)
-        )
+        return Lattice(self._held[name][0], geometry.origin, (geometry.channel, geometry.image, *geometry.steps))
 
     def _outside(self, name: str, given: bool) -> Lattice:
         """A value as numpy holds it; its number is known when all buffers are."""

@@ -11,7 +11,7 @@ import numpy as np
 from fewer.packs.images.layout import Layout
 from fewer.packs.images.operations import Three, able, lowered
 from fewer.packs.images.planes import Images, kernels
-from fewer.packs.program import Node, Program
+from fewer.packs.program import Program
 from fewer.packs.runtime.ops import Array
 from fewer.packs.shapes.rules import Shape
 
@@ -73,7 +73,9 @@ def _region(
     targets = {one.target for one in operations}
     known = {name: _size(shapes[name]) for name in (*inputs, *targets)}
     layout = Layout.of(
-        operations, {name: size for name, (_, size) in known.items()}, {name: count for name, (count, _) in known.items()}
+        operations,
+        {name: size for name, (_, size) in known.items()},
+        {name: count for name, (count, _) in known.items()},
     )
     images = Images(operations, {n: known[n] for n in inputs}, {n: known[n] for n in outputs}, layout)
     # buffers for several images are bounded with those for one

@@ -18,7 +18,7 @@ import numpy as np
 from fewer.packs.program import Node
 from fewer.packs.runtime.ops import Array, clamp, elu, gelu, leaky_relu, sigmoid
 
-__all__ = ["Layer", "Scale", "Stage", "compiled_chain", "kernels", "pruned", "stage_of"]
+__all__ = ["Layer", "Scale", "Stage", "compiled_chain", "fit", "kernels", "pruned", "stage_of"]
 
 _runtime: ModuleType | None
 try:
@@ -238,7 +238,7 @@ def _starts(places: Array, count: int) -> Array:
     return np.concatenate([[0], np.cumsum(np.bincount(places, minlength=count))]).astype(np.uint32)
 
 
-def _fit(stages: list[Stage], width: int) -> bool:
+def fit(stages: list[Stage], width: int) -> bool:
     """Whether every stage takes as many features as the one before it makes; a scale could also spread one feature."""
     for stage in stages:
         if isinstance(stage, Layer):
@@ -253,7 +253,7 @@ def _fit(stages: list[Stage], width: int) -> bool:
 def compiled_chain(stages: list[Stage], shape: tuple[int, ...]) -> Any | None:
     """A callable for arrays (*shape) or (samples, *shape), or None where C cannot serve; it has at least a layer."""
     width, layers = int(np.prod(shape)), any(isinstance(stage, Layer) for stage in stages)
-    if _runtime is None or not layers or not _fit(stages, width) or len(shape) > _MOST_AXES:
+    if _runtime is None or not layers or not fit(stages, width) or len(shape) > _MOST_AXES:
         return None
     stages = pruned(joined(stages))
     _, lanes = _runtime.chosen()

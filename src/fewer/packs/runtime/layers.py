@@ -10,8 +10,9 @@ import numpy as np
 
 from fewer.packs.program import PackError
 from fewer.packs.runtime.ops import ELEMENTWISE, SHAPES, Array, allowed, mean
+from fewer.packs.runtime.recurrent import RECURRENT
 
-__all__ = ["COLUMNS", "OPERATIONS", "unfolded"]
+__all__ = ["COLUMNS", "OPERATIONS", "sources", "unfolded"]
 
 COLUMNS = 1 << 24  # numbers that a convolution copies into windows at a time
 
@@ -225,7 +226,7 @@ def _adaptive(reduce: np.ufunc) -> Callable[..., Array]:
     return call
 
 
-def _sources(n: int, count: int, scale: float | None, align: bool) -> Array:
+def sources(n: int, count: int, scale: float | None, align: bool) -> Array:
     """Where on the input axis each output place lies."""
     places = np.arange(count, dtype=np.float64)
     if align:
@@ -248,7 +249,7 @@ def interpolate(
             step = np.float32(1 / scale if scale else n / count)
             x = np.take(x, np.minimum((np.arange(count, dtype=np.float32) * step).astype(np.int64), n - 1), axis=axis)
         elif n != count or scale:
-            source = _sources(n, count, scale, align_corners)
+            source = sources(n, count, scale, align_corners)
             low = np.minimum(source.astype(np.int64), n - 1)
             share = (source - low).astype(x.dtype).reshape((-1,) + (1,) * (x.ndim - axis - 1))
             x = np.take(x, low, axis=axis) * (1 - share) + np.take(x, np.minimum(low + 1, n - 1), axis=axis) * share
@@ -256,7 +257,8 @@ def interpolate(
 
 
 OPERATIONS: dict[str, Callable[..., Array]] = {
-    **ELEMENTWISE, **SHAPES, "linear": linear, "matmul": np.matmul, "softmax": softmax, "log_softmax": log_softmax,
+    **ELEMENTWISE, **SHAPES, **RECURRENT, "linear": linear, "matmul": np.matmul,
+    "softmax": softmax, "log_softmax": log_softmax,
     "attention": attention, "batch_norm": batch_norm, "layer_norm": layer_norm, "group_norm": group_norm,
     "conv": conv, "max_pool": max_pool, "avg_pool": avg_pool, "adaptive_avg_pool": _adaptive(np.add),
     "adaptive_max_pool": _adaptive(np.maximum), "interpolate": interpolate,

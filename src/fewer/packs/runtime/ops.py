@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -106,7 +107,9 @@ def _where(condition: Array, *inputs: Array, left: float | None = None, right: f
 ELEMENTWISE: dict[str, Callable[..., Array]] = {
     "relu": lambda x: np.maximum(x, np.zeros((), dtype=x.dtype)),
     "tanh": np.tanh, "sigmoid": sigmoid, "exp": np.exp, "expm1": np.expm1, "log": np.log, "log1p": np.log1p,
-    "sqrt": np.sqrt, "neg": np.negative, "abs": np.abs, "sin": np.sin, "cos": np.cos, "erf": erf, "gelu": gelu,
+    "sqrt": np.sqrt, "neg": np.negative, "abs": np.abs, "sin": np.sin, "cos": np.cos, "tan": np.tan,
+    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "asinh": np.arcsinh,
+    "acosh": np.arccosh, "atanh": np.arctanh, "atan2": _binary(np.arctan2), "erf": erf, "gelu": gelu,
     "elu": elu, "floor": np.floor, "ceil": np.ceil, "round": np.round, "trunc": np.trunc, "sign": np.sign,
     "rsqrt": lambda x: 1 / np.sqrt(x), "reciprocal": np.reciprocal, "logical_not": np.logical_not,
     "leaky_relu": leaky_relu, "clamp": clamp, "cast": _cast, "where": _where,
@@ -177,27 +180,49 @@ def _pad(x: Array, *, widths: Sequence[int], mode: str, value: float) -> Array:
     return np.pad(x, grown, mode=mode)  # type: ignore[call-overload, no-any-return]
 
 
-def _index(x: Array, *indices: Array, axes: Sequence[int]) -> Array:
+def _places(x: Array, indices: Sequence[Array], axes: Sequence[int]) -> tuple[Any, ...]:
     place: list[Any] = [slice(None)] * x.ndim
     for axis, index in zip(axes, indices, strict=True):
         if index.dtype == np.bool_:
             raise PackError("an index of booleans", "whole numbers", "how many it picks is known only when it runs")
         place[axis] = index
-    return np.asarray(x[tuple(place)])
-
-
-def _scatter_add(x: Array, index: Array, source: Array, *, axis: int) -> Array:
-    out = x.copy()
-    places: list[Any] = list(np.indices(index.shape, sparse=True))
-    places[axis] = index
-    np.add.at(out, tuple(places), source[tuple(slice(0, n) for n in index.shape)])
-    return out
+    return tuple(place)
 
 
 def _index_add(x: Array, index: Array, source: Array, *, axis: int) -> Array:
     out = x.copy()
     np.add.at(np.moveaxis(out, axis, 0), index, np.moveaxis(source, axis, 0))
     return out
+
+
+def _scatter(x: Array, index: Array, source: Array, *, axis: int, mode: str) -> Array:
+    """Values of the source where the index says, or what `mode` makes of both; of several, the last is set."""
+    out, places = x.copy(), list[Any](np.indices(index.shape, sparse=True))
+    places[axis] = index
+    part = source[tuple(slice(0, n) for n in index.shape)]
+    if mode == "set":
+        out[tuple(places)] = part
+    elif mode in _MODES:
+        _MODES[mode].at(out, tuple(places), part)
+    else:
+        raise PackError(f"scatter {mode!r:.40}", "set, " + ", ".join(_MODES))
+    return out
+
+
+_MODES = {"add": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
+
+
+def _index_put(x: Array, values: Array, *indices: Array, axes: Sequence[int], add: bool) -> Array:
+    out, place = x.copy(), _places(x, indices, axes)
+    if add:
+        np.add.at(out, place, values)
+    else:
+        out[place] = values
+    return out
+
+
+def _arange(*, shape: Sequence[int], start: float, step: float, dtype: str) -> Array:
+    return _cast(start + step * np.arange(allowed(shape)[0]), dtype=dtype)
 
 
 def _full(*, shape: Sequence[int], value: float, dtype: str) -> Array:
@@ -218,6 +243,8 @@ SHAPES: dict[str, Callable[..., Array]] = {
     "roll": lambda x, *, shifts, axes: np.roll(x, tuple(shifts), tuple(axes)),
     "flip": lambda x, *, axes: np.flip(x, tuple(axes)),
     "gather": lambda x, index, *, axis: np.take_along_axis(x, index, axis),
-    "index_select": lambda x, index, *, axis: np.take(x, index, axis=axis), "index": _index,
-    "scatter_add": _scatter_add, "index_add": _index_add,
+    "index_select": lambda x, index, *, axis: np.take(x, index, axis=axis),
+    "index": lambda x, *indices, axes: np.asarray(x[_places(x, indices, axes)]), "index_put": _index_put,
+    "embedding": lambda table, index: np.take(table, index, axis=0), "arange": _arange, "scatter": _scatter,
+    "scatter_add": partial(_scatter, mode="add"), "index_add": _index_add,
 }  # fmt: skip

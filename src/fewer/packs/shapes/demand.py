@@ -14,6 +14,7 @@ from typing import Any
 
 from fewer.packs.program import Node, PackError, Program, dimension
 from fewer.packs.runtime.layers import COLUMNS
+from fewer.packs.runtime.recurrent import GATES
 from fewer.packs.shapes.layers import RULES, attention_scores, padded, pooled, transposed_full
 from fewer.packs.shapes.rules import Shape
 
@@ -22,7 +23,10 @@ __all__ = ["Allowance", "shapes_of"]
 _RANK = 16  # axes of a value
 _CALL = 1 << 14  # what a call of Python costs, in multiplications
 _EACH, _SLOW = 4, 64  # what a number read or made costs; and where it is sorted, scattered, or put into a series
-_SLOW_ONES = {"sort", "argsort", "scatter_add", "index_add", "erf", "gelu", "pow", "sin", "cos", "remainder", "fmod"}
+_SLOW_ONES = {
+    "sort", "argsort", "scatter", "scatter_add", "index_add", "index_put", "erf", "gelu", "pow", "sin", "cos", "tan",
+    "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "remainder", "fmod",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,13 @@ def _attention(given: list[Shape], made: Shape, options: Mapping[str, Any]) -> t
     return 3 * scores + math.prod(q), scores * (q[-1] + v[-1] + _EACH)
 
 
+def _recurrent(given: list[Shape], made: Shape, options: Mapping[str, Any]) -> tuple[int, int]:
+    (steps, samples, features), (rows, state) = given[0], given[2]
+    held = steps * samples * (rows + state + features) + 8 * samples * rows
+    # a dozen calls and four curves for every step
+    return held, steps * (16 * _CALL + samples * rows * (features + 2 * state + _SLOW))
+
+
 def _conv(given: list[Shape], made: Shape, options: Mapping[str, Any]) -> tuple[int, int]:
     x, weight = given[:2]
     kernel, samples = math.prod(weight[2:]), max(1, x[0])
@@ -137,6 +148,7 @@ def _resized(given: list[Shape], made: Shape, options: Mapping[str, Any]) -> tup
 
 
 _EFFORTS: dict[str, Effort] = {
-    "linear": _linear, "matmul": _linear, "attention": _attention, "conv": _conv, "max_pool": _pool, "avg_pool": _pool,
+    "linear": _linear, "matmul": _linear, "attention": _attention, "conv": _conv,
+    **dict.fromkeys(GATES, _recurrent), "max_pool": _pool, "avg_pool": _pool,
     "adaptive_avg_pool": _resized, "adaptive_max_pool": _resized, "interpolate": _resized,
 }  # fmt: skip

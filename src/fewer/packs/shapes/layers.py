@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from fewer.packs.runtime.recurrent import GATES
 from fewer.packs.shapes.rules import SHAPES, Rule, Shape, broadcast, need
 
 __all__ = ["RULES", "attention_scores", "matmul", "padded", "pooled", "transposed_full"]
@@ -36,6 +37,28 @@ def _attention(
 ) -> Shape:
     need(len(v) >= 2, "queries, keys and values with two axes or more")
     return matmul(attention_scores(q, k, None if causal else mask), v)
+
+
+def _recurrent(op: str) -> Rule:
+    gates = GATES[op]
+
+    def rule(
+        x: Shape, w: Shape, v: Shape, *rest: Shape, reverse: bool, answer: str = "states", activation: str = "tanh"
+    ) -> Shape:
+        need(answer in ("states", "cell") and activation in ("tanh", "relu"), "states or cell, tanh or relu")
+        need(len(x) == 3 and len(w) == len(v) == 2, "time, samples and features, and two matrices")
+        rows, state = v
+        need(rows % gates == 0 and w == (rows, x[2]), f"weights of {gates} gates for every feature")
+        need(rest[:2] == ((rows,), (rows,)), f"two biases of shape {(rows,)}")
+        projected = op == "lstm" and len(rest) in (3, 5)
+        need(not projected or rest[-1] == (state, rows // gates), "a projection of every cell onto the state")
+        need(projected or state == rows // gates, "as many cells as states")
+        given = rest[2:-1] if projected else rest[2:]
+        firsts = [(x[1], state), (x[1], rows // gates)][: len(given)]
+        need(list(given) == firsts, f"first states of shapes {firsts}")
+        return (*x[:2], state) if answer == "states" else (x[1], rows // gates)
+
+    return rule
 
 
 def _channels(x: Shape, parts: Sequence[Shape]) -> None:
@@ -143,7 +166,8 @@ def _interpolate(
 
 
 RULES: dict[str, Rule] = {
-    **SHAPES, "linear": _linear, "matmul": matmul, "attention": _attention, "conv": _conv, "batch_norm": _batch_norm,
+    **SHAPES, **{op: _recurrent(op) for op in GATES}, "linear": _linear, "matmul": matmul, "attention": _attention,
+    "conv": _conv, "batch_norm": _batch_norm,
     "layer_norm": _layer_norm, "group_norm": _group_norm, "max_pool": _pool, "avg_pool": _pool,
     "adaptive_avg_pool": _resized, "adaptive_max_pool": _resized, "interpolate": _interpolate,
 }  # fmt: skip

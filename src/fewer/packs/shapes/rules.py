@@ -161,7 +161,7 @@ def _index(x: Shape, *indices: Shape, axes: Sequence[int]) -> Shape:
     return rest[:before] + broadcast(*indices) + rest[before:]
 
 
-def _scatter_add(x: Shape, index: Shape, source: Shape, *, axis: int) -> Shape:
+def _scatter(x: Shape, index: Shape, source: Shape, *, axis: int, mode: str = "add") -> Shape:
     place = axis_of(axis, len(x))
     need(len(x) == len(index) == len(source), "an index and a source with as many axes")
     inside = all(i <= n for at, (i, n) in enumerate(zip(index, x)) if at != place)
@@ -176,7 +176,18 @@ def _index_add(x: Shape, index: Shape, source: Shape, *, axis: int) -> Shape:
     return x
 
 
+def _index_put(x: Shape, values: Shape, *indices: Shape, axes: Sequence[int], add: bool) -> Shape:
+    target = _index(x, *indices, axes=axes)
+    need(broadcast(values, target) == target, f"values that fit {target}")
+    return x
+
+
 def _full(*, shape: Shape, value: float, dtype: str) -> Shape:
+    return shape
+
+
+def _arange(*, shape: Shape, start: float, step: float, dtype: str) -> Shape:
+    need(len(shape) == 1, "one axis")
     return shape
 
 
@@ -189,5 +200,7 @@ SHAPES: dict[str, Rule] = {
     **dict.fromkeys(("softmax", "log_softmax", "cumsum", "sort", "argsort"), _along),
     "reshape": _reshape, "expand": _expand, "full": _full, "permute": _permute, "concat": _concat, "slice": _slice,
     "select": _select, "put_slice": _put_slice, "pad": _pad, "roll": _roll, "flip": _flip, "gather": _gather,
-    "index_select": _index_select, "index": _index, "scatter_add": _scatter_add, "index_add": _index_add,
+    "index_select": _index_select, "index": _index, "index_put": _index_put,
+    "arange": _arange, "embedding": lambda table, index: _index_select(table, index, axis=0),
+    **dict.fromkeys(("scatter", "scatter_add"), _scatter), "index_add": _index_add,
 }  # fmt: skip

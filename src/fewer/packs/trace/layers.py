@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from typing import Any
 
+import torch
+
 from fewer.core.errors import UserError
+from fewer.packs.program import BINARY, UNARY
 from fewer.packs.trace.record import Constant, Converter, Recorder, binary, number
 
 __all__ = ["LAYERS"]
 
-_UNARY = "relu tanh sigmoid exp expm1 log log1p sqrt rsqrt neg abs reciprocal sin cos erf floor ceil round trunc sign"
-_BINARY = {
-    "add": "add", "sub": "sub", "mul": "mul", "pow": "pow", "maximum": "maximum", "minimum": "minimum",
-    "fmod": "fmod", "remainder": "remainder", "floor_divide": "floor_divide", "eq": "eq", "ne": "ne", "lt": "lt",
-    "le": "le", "gt": "gt", "ge": "ge", "logical_and": "logical_and", "logical_or": "logical_or",
-    "logical_xor": "logical_xor", "bitwise_and": "logical_and", "bitwise_or": "logical_or",
-    "bitwise_xor": "logical_xor",
-}  # fmt: skip
+_BITWISE = {f"bitwise_{name}": f"logical_{name}" for name in ("and", "or", "xor", "not")}
 
 
 def _binary(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
     other = a.other if hasattr(a, "other") else a.exponent
     if getattr(a, "alpha", 1) != 1:
         other = binary(recorder, "mul", other, a.alpha) if number(other) is None else other * a.alpha
-    return binary(recorder, _BINARY[a.name], recorder.promoted(a.self, shown), recorder.promoted(other, shown))
+    return binary(
+        recorder, _BITWISE.get(a.name, a.name), recorder.promoted(a.self, shown), recorder.promoted(other, shown)
+    )
 
 
 def _divide(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
@@ -86,8 +85,19 @@ def _instance_norm(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
 
 
 def _attention(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
-    inputs = [part for part in (a.query, a.key, a.value, a.attn_mask) if part is not None]
+    key, value = a.key, a.value
+    if a.enable_gqa:
+        heads = shown.shape[-3]
+        key, value = (_each_head(recorder, part, int(heads)) for part in (key, value))
+    inputs = [part for part in (a.query, key, value, a.attn_mask) if part is not None]
     return recorder.emit("attention", *inputs, causal=a.is_causal, scale=a.scale)
+
+
+def _each_head(recorder: Recorder, value: Any, heads: int) -> str:
+    """Keys or values, repeated for every query head that shares them."""
+    like = recorder.like(value)
+    index = torch.arange(like.shape[-3]).repeat_interleave(heads // int(like.shape[-3]))
+    return recorder.emit("index_select", value, Constant(index), axis=like.ndim - 3)
 
 
 def _clamp(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
@@ -118,26 +128,19 @@ def _axes(a: SimpleNamespace, rank: int) -> list[int]:
     return [axis % rank for axis in ([given] if isinstance(given, int) else given)] or list(range(rank))
 
 
-def _rank(a: SimpleNamespace, shown: Any) -> int:
-    """The rank before a reduction, which torch's result no longer shows."""
-    keep = getattr(a, "keepdim", False)
-    dims = getattr(a, "dim", None)
-    count = 1 if isinstance(dims, int) else len(dims or ())
-    return int(shown.ndim) + (0 if keep else count)
-
-
 def _reduce(op: str) -> Converter:
     def call(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
         if getattr(a, "dim", None) in (None, []):
             raise UserError(f"{op} over all samples", f"{op} over named axes of one sample")
-        return recorder.emit(op, a.self, axes=_axes(a, _rank(a, shown)), keep=bool(getattr(a, "keepdim", False)))
+        return recorder.emit(
+            op, a.self, axes=_axes(a, recorder.like(a.self).ndim), keep=bool(getattr(a, "keepdim", False))
+        )
 
     return call
 
 
 def _variance(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
-    first = shown[0] if isinstance(shown, (tuple, list)) else shown
-    axes, keep = _axes(a, _rank(a, first)), bool(a.keepdim)
+    axes, keep = _axes(a, recorder.like(a.self).ndim), bool(a.keepdim)
     correction = 1 if a.correction is None else a.correction
     variance = recorder.emit("var", a.self, axes=axes, keep=keep, correction=correction)
     if a.name == "var":
@@ -147,6 +150,8 @@ def _variance(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
 
 def _extreme(values: str, places: str) -> Converter:
     def call(recorder: Recorder, a: SimpleNamespace, shown: Any) -> tuple[str, str]:
+        if getattr(a, "dim", None) is None:
+            raise UserError(f"{a.name} over all samples", f"{a.name} over an axis of one sample")
         keep = bool(a.keepdim)
         return (
             recorder.emit(values, a.self, axes=[a.dim], keep=keep),
@@ -181,8 +186,27 @@ def _unary(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
     return recorder.emit(a.name, a.self)
 
 
-def _not(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
-    return recorder.emit("logical_not", a.self)
+def _logarithm(base: int) -> Converter:
+    return lambda recorder, a, shown: recorder.emit("mul", recorder.emit("log", a.self), right=1 / math.log(base))
+
+
+def _exp2(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
+    return recorder.emit("exp", recorder.emit("mul", a.self, right=math.log(2)))
+
+
+def _vector_norm(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
+    if not a.dim:
+        raise UserError("a norm over all samples", "a norm over named axes of one sample")
+    rank = recorder.like(a.self).ndim
+    axes, keep, order = [axis % rank for axis in a.dim], bool(a.keepdim), float(a.ord)
+    sizes = recorder.emit("abs", a.self)
+    if math.isinf(order):
+        return recorder.emit("amax" if order > 0 else "amin", sizes, axes=axes, keep=keep)
+    if order == 2:
+        return recorder.emit("sqrt", recorder.emit("sum", recorder.emit("mul", a.self, a.self), axes=axes, keep=keep))
+    powers = sizes if order == 1 else recorder.emit("pow", sizes, right=order)
+    total = recorder.emit("sum", powers, axes=axes, keep=keep)
+    return total if order == 1 else recorder.emit("pow", total, right=1 / order)
 
 
 def _silu(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
@@ -206,7 +230,8 @@ def _leaky(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
 
 
 LAYERS: dict[str, Converter] = {
-    **dict.fromkeys(_UNARY.split(), _unary), **dict.fromkeys(_BINARY, _binary), "div": _divide,
+    **dict.fromkeys(UNARY.split(), _unary), **dict.fromkeys([*BINARY.split(), *_BITWISE], _binary), "div": _divide,
+    **{name: _logarithm(base) for name, base in (("log2", 2), ("log10", 10))}, "exp2": _exp2,
     "rsub": lambda recorder, a, shown: binary(recorder, "sub", a.other, a.self),
     "linear": _linear, "addmm": _addmm, "mm": lambda recorder, a, shown: _product(recorder, a.self, a.mat2),
     "bmm": lambda recorder, a, shown: recorder.emit("matmul", a.self, a.mat2),
@@ -221,7 +246,9 @@ LAYERS: dict[str, Converter] = {
     "rrelu_with_noise_functional": _leaky,
     "_softmax": lambda recorder, a, shown: recorder.emit("softmax", a.self, axis=a.dim),
     "_log_softmax": lambda recorder, a, shown: recorder.emit("log_softmax", a.self, axis=a.dim),
-    "logical_not": _not, "bitwise_not": _not, "isnan": _is_nan,
+    "bitwise_not": lambda recorder, a, shown: recorder.emit("logical_not", a.self), "isnan": _is_nan,
+    "isinf": lambda recorder, a, shown: recorder.emit("eq", recorder.emit("abs", a.self), right=math.inf),
+    "linalg_vector_norm": _vector_norm,
     **{name: _reduce(name) for name in ("sum", "mean", "amax", "amin", "prod", "any", "all")},
     "var": _variance, "var_mean": _variance, "max": _extreme("amax", "argmax"), "min": _extreme("amin", "argmin"),
     "argmax": _place, "argmin": _place, "sort": _sort, "topk": _topk,

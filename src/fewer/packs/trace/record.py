@@ -13,7 +13,7 @@ from torch import Tensor
 from fewer.core.errors import UserError
 from fewer.packs.program import Dimension, Node
 
-__all__ = ["Constant", "Converter", "Recorder", "Value", "binary", "dimensions", "number"]
+__all__ = ["Constant", "Converter", "Recorder", "Value", "binary", "dimensions", "element_type", "number"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Recorder:
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.tensors: dict[str, Tensor] = {}
-        self.dtypes: dict[str, torch.dtype] = {}  # of values, as torch has them
+        self.shown: dict[str, Tensor] = {}  # values as torch has them: shapes and types without numbers
         self._names: dict[int, str] = {}
 
     def tensor(self, constant: Constant) -> str:
@@ -45,18 +45,16 @@ class Recorder:
         self.tensors[name] = constant.value
         return name
 
+    def like(self, value: Any) -> Tensor:
+        """A tensor of the shape and type that a value has."""
+        return value.value if isinstance(value, Constant) else self.shown[value]
+
     def promoted(self, value: Any, shown: Any) -> Any:
         """The value in the element type of a floating result, to which torch takes whole numbers."""
-        own = (
-            value.value.dtype
-            if isinstance(value, Constant)
-            else self.dtypes.get(value)
-            if isinstance(value, str)
-            else None
-        )
-        if own is None or not shown.dtype.is_floating_point or own.is_floating_point:
+        known = isinstance(value, Constant) or (isinstance(value, str) and value in self.shown)
+        if not known or not shown.dtype.is_floating_point or self.like(value).dtype.is_floating_point:
             return value
-        return self.emit("cast", value, dtype=str(shown.dtype).removeprefix("torch."))
+        return self.emit("cast", value, dtype=element_type(shown))
 
     def emit(self, op: str, *inputs: Value, **attributes: Any) -> str:
         """Add a node and name its value; attributes that are None are left out."""
@@ -72,6 +70,12 @@ class Converter(Protocol):
 
     def __call__(self, recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
         """The name of the value, or a tuple of names."""
+
+
+def element_type(shown: Tensor) -> str:
+    """The name of an element type; half precision is computed in whole."""
+    halves = (torch.float16, torch.bfloat16)
+    return "float32" if shown.dtype in halves else str(shown.dtype).removeprefix("torch.")
 
 
 COMMUTES = ("add", "mul", "maximum", "minimum", "eq", "ne", "logical_and", "logical_or", "logical_xor")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from torch import Tensor
+import torch
 
 from fewer.core.errors import UserError
-from fewer.packs.trace.record import Constant, Converter, Recorder, dimensions, number
+from fewer.packs.trace.record import Constant, Converter, Recorder, dimensions, element_type, number
 
 __all__ = ["SHAPES"]
 
@@ -33,10 +33,10 @@ def _permute(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
 def _repeat(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
     """An axis of 1 before each axis, widened, then both made one."""
     total, counts = dimensions(shown.shape), dimensions(a.repeats)
-    own = a.self.value.shape if isinstance(a.self, Constant) else None
-    if own is None:
-        raise UserError("repeat of a value that depends on the input", "expand or cat")
-    sizes = [1] * (len(counts) - len(own)) + list(own)
+    own = dimensions(recorder.like(a.self).shape)
+    sizes = [1] * (len(counts) - len(own)) + own
+    if any(isinstance(size, str) and count != 1 for size, count in zip(sizes, counts)):
+        raise UserError("repeat over samples", "repeat over axes of one sample")
     paired = [size for pair in zip(counts, sizes) for size in pair]
     ones = recorder.emit("reshape", a.self, shape=[size for n in sizes for size in (1, n)])
     return recorder.emit("reshape", recorder.emit("expand", ones, shape=paired), shape=total)
@@ -75,7 +75,7 @@ def _put_slice(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
 
 def _copy(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
     if a.name == "fill":
-        return recorder.emit("full", shape=dimensions(shown.shape), value=number(a.value), dtype=_dtype(shown))
+        return recorder.emit("full", shape=dimensions(shown.shape), value=number(a.value), dtype=element_type(shown))
     return recorder.emit("expand", recorder.promoted(a.src, shown), shape=dimensions(shown.shape))
 
 
@@ -100,7 +100,12 @@ def _stack(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
 
 def _index(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
     axes = [axis for axis, index in enumerate(a.indices) if index is not None]
-    return recorder.emit("index", a.self, *[a.indices[axis] for axis in axes], axes=axes)
+    indices = [a.indices[axis] for axis in axes]
+    if any(recorder.like(index).dtype == torch.bool for index in indices):
+        raise UserError(f"{a.name} by booleans", "an index of whole numbers", "choose with torch.where")
+    if a.name == "index":
+        return recorder.emit("index", a.self, *indices, axes=axes)
+    return recorder.emit("index_put", a.self, a.values, *indices, axes=axes, add=bool(a.accumulate))
 
 
 def _pool(op: str) -> Converter:
@@ -147,17 +152,12 @@ def _interpolate(mode: str) -> Converter:
 
 
 def _full(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
-    fill = {"ones": 1, "ones_like": 1, "zeros": 0, "zeros_like": 0, "empty": 0, "empty_like": 0}
-    value = fill[a.name] if a.name in fill else number(a.fill_value)
-    return recorder.emit("full", shape=dimensions(shown.shape), value=value, dtype=_dtype(shown))
-
-
-def _dtype(shown: Tensor) -> str:
-    return str(shown.dtype).removeprefix("torch.")
+    value = number(a.fill_value) if "full" in a.name else int("ones" in a.name)
+    return recorder.emit("full", shape=dimensions(shown.shape), value=value, dtype=element_type(shown))
 
 
 def _cast(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
-    return recorder.emit("cast", a.self, dtype=_dtype(shown)) if a.dtype is not None else a.self
+    return recorder.emit("cast", a.self, dtype=element_type(shown)) if a.dtype is not None else a.self
 
 
 def _same(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
@@ -183,8 +183,65 @@ def _taken(op: str) -> Converter:
     return call
 
 
+def _scatter(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
+    source = getattr(a, "src", None)
+    if source is None:
+        like = recorder.like(a.index)
+        source = recorder.emit("full", shape=dimensions(like.shape), value=number(a.value), dtype=element_type(shown))
+    mode = getattr(a, "reduce", None) or "set"
+    if getattr(a, "include_self", True) is False or mode == "mean":
+        raise UserError(f"{a.name} without the values before it, or their mean", "sum, prod, amax or amin of both")
+    if mode in ("sum", "add"):
+        return recorder.emit("scatter_add", a.self, a.index, source, axis=a.dim)
+    mode = "prod" if mode == "multiply" else mode
+    return recorder.emit("scatter", a.self, a.index, source, axis=a.dim, mode=mode)
+
+
 def _pad(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
-    return recorder.emit("pad", a.self, widths=list(a.pad), mode="constant", value=number(a.value))
+    if a.name == "constant_pad_nd":
+        return recorder.emit("pad", a.self, widths=list(a.pad), mode="constant", value=number(a.value))
+    mode = "reflect" if a.name.startswith("reflection") else "edge"
+    return recorder.emit("pad", a.self, widths=list(a.padding), mode=mode, value=0)
+
+
+def _windows(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
+    """Windows along an axis, their places on a new last one."""
+    rank, axis = shown.ndim - 1, a.dimension % (shown.ndim - 1)
+    index = torch.arange(int(shown.shape[axis]))[:, None] * a.step + torch.arange(a.size)
+    taken = recorder.emit("index_select", a.self, Constant(index), axis=axis)
+    order = [place for place in range(rank + 1) if place != axis + 1]
+    return recorder.emit("permute", taken, axes=[*order, axis + 1])
+
+
+def _shuffle(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
+    """Blocks of channels to blocks of pixels, or back."""
+    *front, channels, height, width = dimensions(recorder.like(a.self).shape)
+    at = len(front)
+    if a.name == "pixel_shuffle":
+        n = a.upscale_factor
+        split, order = [*front, channels // (n * n), n, n, height, width], (0, 3, 1, 4, 2)
+    else:
+        n = a.downscale_factor
+        split, order = [*front, channels, height // n, n, width // n, n], (0, 2, 4, 1, 3)
+    parts = recorder.emit("reshape", a.self, shape=split)
+    turned = recorder.emit("permute", parts, axes=[*range(at), *(at + place for place in order)])
+    return recorder.emit("reshape", turned, shape=dimensions(shown.shape))
+
+
+def _strided(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
+    """What torch writes where strides of axes of size 1 differ."""
+    own = recorder.like(a.self)
+    axes = [axis for axis, size in enumerate(shown.shape) if size != 1]
+    if own.shape != shown.shape or any(own.stride(axis) != shown.stride(axis) for axis in axes):
+        raise UserError("as_strided", "a view by slice, permute, reshape or expand")
+    return a.self
+
+
+def _arange(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
+    start = number(getattr(a, "start", 0)) or 0
+    step = number(getattr(a, "step", 1)) or 1
+    shape, dtype = dimensions(shown.shape), element_type(shown)
+    return recorder.emit("arange", shape=shape, start=start, step=step, dtype=dtype)
 
 
 def _roll(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
@@ -199,7 +256,12 @@ SHAPES: dict[str, Converter] = {
     **dict.fromkeys(("split", "split_with_sizes", "chunk"), _split), "unbind": _unbind, "stack": _stack,
     "cat": lambda recorder, a, shown: recorder.emit("concat", *a.tensors, axis=a.dim),
     **dict.fromkeys(("slice_scatter", "select_scatter"), _put_slice), **dict.fromkeys(("copy", "fill"), _copy),
-    "index": _index, "constant_pad_nd": _pad, "roll": _roll,
+    **dict.fromkeys(("index", "index_put"), _index),
+    "constant_pad_nd": _pad,
+    **{f"{kind}_pad{n}d": _pad for kind in ("reflection", "replication") for n in (1, 2, 3)},
+    **dict.fromkeys(("scatter", "scatter_reduce"), _scatter), "unfold": _windows, "as_strided": _strided,
+    **dict.fromkeys(("pixel_shuffle", "pixel_unshuffle"), _shuffle), "arange": _arange,
+    "embedding": lambda recorder, a, shown: recorder.emit("embedding", a.weight, a.indices), "roll": _roll,
     "flip": lambda recorder, a, shown: recorder.emit("flip", a.self, axes=list(a.dims)),
     **{name: _taken(name) for name in ("gather", "index_select", "scatter_add", "index_add")},
     **{f"max_pool{n}d_with_indices": _pool("max_pool") for n in (2, 3)},
@@ -208,6 +270,7 @@ SHAPES: dict[str, Converter] = {
     **{f"adaptive_{kind}_pool{n}d": _adaptive for kind in ("avg", "max") for n in (1, 2, 3)},
     **{f"upsample_nearest{n}d": _interpolate("nearest") for n in (1, 2, 3)},
     **{f"upsample_{name}": _interpolate("linear") for name in ("linear1d", "bilinear2d", "trilinear3d")},
-    **dict.fromkeys(("full", "full_like", "ones", "zeros", "ones_like", "zeros_like", "empty", "empty_like"), _full),
+    **dict.fromkeys(("full", "full_like", "ones", "zeros", "ones_like", "zeros_like", "empty", "empty_like",
+                    "empty_permuted", "new_zeros", "new_ones", "new_full"), _full),
     **dict.fromkeys(("_to_copy", "to"), _cast),
 }  # fmt: skip

@@ -6,6 +6,7 @@ cannot be said in a program (an operation outside its list, a shape that depends
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,8 +27,10 @@ __all__ = ["trace"]
 
 # what torch would take apart although a program has it whole
 _WHOLE = (
-    "linear", "scaled_dot_product_attention", "roll", "instance_norm", "upsample_nearest1d", "upsample_nearest2d",
-    "upsample_nearest3d", "upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d",
+    "linear", "scaled_dot_product_attention", "lstm", "gru", "rnn_tanh", "rnn_relu", "roll", "instance_norm",
+    "upsample_nearest1d", "upsample_nearest2d",
+    "upsample_nearest3d", "upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", "pixel_shuffle",
+    "pixel_unshuffle", *(f"{kind}_pad{n}d" for kind in ("reflection", "replication") for n in (1, 2, 3)),
 )  # fmt: skip
 _FREE_TO_FOLD = 1 << 16  # numbers; a larger constant is folded only where it is no larger than what it is made from
 
@@ -107,8 +110,14 @@ def _exported(module: nn.Module, inputs: Mapping[str, Tensor]) -> Any:
     for name in _WHOLE:
         for overload in getattr(torch.ops.aten, name).overloads():
             table.pop(getattr(getattr(torch.ops.aten, name), overload), None)
-    forward = {"inputs": tuple({0: batch} for _ in samples)}
-    shapes: Any = forward if isinstance(module, (_Networks, _Function)) else tuple({0: batch} for _ in samples)
+    try:
+        given = inspect.signature(module.forward).bind(*samples).arguments
+    except TypeError as error:
+        raise UserError(f"{len(samples)} inputs ({error})", "those that the prediction takes") from error
+    shapes = {
+        name: tuple({0: batch} for _ in value) if isinstance(value, tuple) else {0: batch}
+        for name, value in given.items()
+    }
     with _as_predicting(module):
         try:
             exported = torch.export.export(module, samples, dynamic_shapes=shapes, strict=False)
@@ -138,7 +147,7 @@ def _converted(exported: Any, inputs: Mapping[str, Tensor]) -> tuple[Program, di
     for step in exported.graph.nodes:
         if step.op == "placeholder" and step.name not in values:
             name = values[step.name] = next(names)
-            recorder.dtypes[name] = inputs[name].dtype
+            recorder.shown[name] = step.meta["val"]
         elif step.op == "call_function":
             values[step.name] = _value(step, values, recorder)
         elif step.op == "output":
@@ -172,7 +181,7 @@ def _value(step: Step, values: Mapping[str, Any], recorder: Recorder) -> Any:
     made = convert(recorder, step.target, arguments, options, shown)
     for name, part in zip(made, shown) if isinstance(made, tuple) else [(made, shown)]:
         if isinstance(name, str):
-            recorder.dtypes[name] = part.dtype
+            recorder.shown[name] = part
     return made
 
 
