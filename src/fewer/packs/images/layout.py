@@ -1,8 +1,8 @@
 """How images lie in memory while they pass through convolutions.
 
-Each value is a buffer of channels; a channel holds several images one behind the other, each with its rows (and planes of
-rows) apart by a fixed distance, and zeros between them where a convolution reads padding. Rows share their padding: the
-end of one is the beginning of the next. Values that a convolution of stride 1, a sum or an activation connects have
+Each value is a buffer of channels; a channel holds several images one behind the other, each with its rows (and planes
+of rows) apart by a fixed distance, and zeros between them where a convolution reads padding. Rows share their padding:
+the end of one is the beginning of the next. Values that a convolution of stride 1, a sum or an activation connects have
 the same distances, so that a place is found by one number in all of them. A convolution of another stride reads phases:
 every second row and column by itself.
 """

@@ -153,7 +153,8 @@ def _fused(found: list[Operation], node: Node, tensors: Mapping[str, Array], rea
     if place is None:
         return False
     one = found[place]
-    assert isinstance(one, Convolution | Map)
+    if not isinstance(one, Convolution | Map):
+        return False
     if node.op == "batch_norm" and isinstance(one, Convolution) and not one.added:
         factor, shift = _norm(node, tensors)
         weight = one.weight * factor.reshape(-1, 1, 1, 1, 1)
@@ -168,19 +169,19 @@ def _fused(found: list[Operation], node: Node, tensors: Mapping[str, Array], rea
 
 def _summed(found: list[Operation], node: Node, made: Mapping[str, int]) -> bool:
     """A sum goes to the later of the two convolutions whose results it adds."""
-    places = [
-        (made[name], name) for name in node.inputs if name in made and not getattr(found[made[name]], "added", "")
-    ]
-    places = [(place, name) for place, name in places if isinstance(found[place], Convolution)]
+    places = []
+    for name in node.inputs:
+        one = found[made[name]] if name in made else None
+        if isinstance(one, Convolution) and not one.added:
+            places.append((made[name], name))
     if not places or node.inputs[0] == node.inputs[1]:
         return False
     place, name = max(places)
     other = node.inputs[1] if node.inputs[0] == name else node.inputs[0]
-    if other in {one.target for one in found[place:]}:
+    last = found[place]
+    if not isinstance(last, Convolution) or other in {one.target for one in found[place:]}:
         return False  # it is made later
-    one = found[place]
-    assert isinstance(one, Convolution)
-    found[place] = replace(one, added=other, target=node.output)
+    found[place] = replace(last, added=other, target=node.output)
     return True
 
 
