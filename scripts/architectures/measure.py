@@ -47,7 +47,7 @@ def _tried(row: dict[str, Any], name: str, call: Callable[[], float]) -> None:
     except UserError as error:
         row[f"{name} refused"] = str(error)
     except Exception as error:  # a defect: the table shows it
-        row[f"{name} refused"] = f"fails with {type(error).__name__}: {error!s:.200}"
+        row[f"{name} refused"] = f"fails with {type(error).__name__}: {str(error).splitlines()[0]:.200}"
 
 
 def _in_c(pack: Pack, inputs: list[Tensor], expected: Array) -> float:

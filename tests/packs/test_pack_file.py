@@ -270,6 +270,7 @@ def test_without_the_compiled_code_numpy_gives_the_same_answers(
     x = np.random.default_rng(0).standard_normal((70, 1, 8, 8)).astype(np.float32)
     compiled = load(tmp_path / "a.pack").predict(x)
     monkeypatch.setattr(chain, "_runtime", None)
+    monkeypatch.setattr(planes, "_planes", None)
     monkeypatch.setattr(codec, "_codec", None)
     plain = load(tmp_path / "a.pack")
     assert [step.name for step in plain.networks["net"]._steps][:2] == ["conv", "relu"]

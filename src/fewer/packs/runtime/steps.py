@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fewer.packs.images.region import Region, regions
 from fewer.packs.program import Node, PackError, Program, dimension
 from fewer.packs.runtime.chain import Stage, compiled_chain, stage_of
 from fewer.packs.runtime.convolution import sparse_convolution
@@ -95,15 +97,15 @@ def one_sample(program: Program, tensors: Mapping[str, Array]) -> dict[str, Arra
 
 
 def chains(
-    program: Program, tensors: Mapping[str, Array], budget: Budget | None = None
+    program: Program, tensors: Mapping[str, Array], budget: Budget | None = None, begin: int = 0, end: int | None = None
 ) -> Iterator[list[tuple[Node, Stage | None]]]:
-    """The nodes in order, those of a chain together: each is the only reader of the one before it."""
+    """The nodes in order (some, if asked for), those of a chain together: each is the only reader of the one before."""
     budget = budget or Budget.of(tensors)
     readers: dict[str, int] = {}
     for name in [name for node in program.nodes for name in node.inputs] + list(program.outputs):
         readers[name] = readers.get(name, 0) + 1
     run: list[tuple[Node, Stage | None]] = []
-    for node in program.nodes:
+    for node in program.nodes[begin:end]:
         able = node.inputs and node.inputs[0] not in tensors and budget.takes(node, tensors)
         stage = stage_of(node, tensors) if able else None
         follows = run and run[-1][1] is not None and node.inputs and run[-1][0].output == node.inputs[0]
@@ -122,7 +124,31 @@ def steps(
     if not budget.numbers:
         yield from map(step_of, program.nodes)
         return
-    for run in chains(program, tensors, budget):
+    begin = 0
+    for region in regions(program, tensors, shapes):
+        if not all(budget.takes(node, tensors) for node in program.nodes[region.begin : region.end]):
+            continue
+        yield from _chained(program, begin, region.begin, tensors, budget, shapes)
+        yield from _together(region)
+        begin = region.end
+    yield from _chained(program, begin, len(program.nodes), tensors, budget, shapes)
+
+
+def _together(region: Region) -> Iterator[Step]:
+    """One step that makes all outputs of a region, and one more for each to pick it."""
+    if len(region.outputs) == 1:
+        yield Step("images", region.inputs, region.outputs[0], lambda *values: region(*values)[0])
+        return
+    whole = f"{region.outputs[0]} and others"
+    yield Step("images", region.inputs, whole, region)  # type: ignore[arg-type]
+    for place, name in enumerate(region.outputs):
+        yield Step("images", (whole,), name, operator.itemgetter(place))
+
+
+def _chained(
+    program: Program, begin: int, end: int, tensors: Mapping[str, Array], budget: Budget, shapes: Mapping[str, Shape]
+) -> Iterator[Step]:
+    for run in chains(program, tensors, budget, begin, end):
         stages = [stage for _, stage in run if stage is not None]
         chain = _rows(stages, shapes[run[0][0].inputs[0]]) if stages else None
         if chain is not None:

@@ -1,0 +1,272 @@
+"""Operations on images as the steps that C takes, and the function that runs them.
+
+What is decided here: which buffer each value lies in (one that is no longer read is used again), whether a convolution
+is computed from its kept weights or densely, and how many images pass through together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from fewer.packs.images.layout import Geometry, Layout, all_phases, phases_of, reach
+from fewer.packs.images.operations import Convolution, Join, Map, Operation, Pool, Three
+from fewer.packs.runtime.chain import NOTHING
+from fewer.packs.runtime.ops import Array
+
+__all__ = ["Images", "kernels"]
+
+_planes: ModuleType | None
+try:
+    from fewer.packs import _planes  # type: ignore[attr-defined, no-redef]
+except ImportError:  # built without a compiler
+    _planes = None
+
+_SPARSE, _DENSE, _MAP, _POOL = range(4)
+_ROWS = 4  # output channels that C computes densely at once
+_PAYS = 0.45  # share of kept weights from which a dense product is faster
+_TOGETHER, _PLACES = 8, 128  # images at most, so that small ones fill the registers
+_ROOM = 1 << 26  # numbers that all buffers may hold
+_NOWHERE: tuple[int, ...] = (0,) * 5
+
+Step = tuple[Any, ...]
+
+
+def kernels() -> ModuleType | None:
+    """The compiled kernels, if they were built."""
+    return _planes
+
+
+@dataclass
+class Images:
+    """Operations from some values to others, compiled for one image and for several together."""
+
+    operations: Sequence[Operation]
+    inputs: Mapping[str, tuple[int, Three]]  # channels and places of each
+    outputs: Mapping[str, tuple[int, Three]]
+    layout: Layout
+    _ready: dict[int, Any] = field(default_factory=dict)
+
+    @property
+    def together(self) -> int:
+        """How many images fill the registers at the smallest size."""
+        smallest = min(geometry.image for geometry in self.layout.geometries(1).values())
+        return max(1, min(_TOGETHER, -(-_PLACES // smallest)))
+
+    def __call__(self, *inputs: Array) -> tuple[Array, ...]:
+        """Values (samples, channels, depth * height * width) as `outputs` names them."""
+        samples = len(inputs[0])
+        images = 1 if samples < 2 else self.together
+        if images not in self._ready:
+            self._ready[images] = self.compiled(images)
+        answers: tuple[Array, ...] = self._ready[images](*inputs)
+        return answers
+
+    def compiled(self, images: int) -> Any:
+        """The steps in C."""
+        assert _planes is not None
+        writer = Writer(self, self.layout.geometries(images), images)
+        sizes = [tuple(c * math.prod(size) for c, size in part.values()) for part in (self.inputs, self.outputs)]
+        return _planes.Planes(writer.steps, tuple(writer.buffers), *sizes, images)
+
+    def room(self, images: int) -> int:
+        """Numbers in all buffers."""
+        return sum(Writer(self, self.layout.geometries(images), images).buffers)
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Where the places of a value lie: buffer, first number, and steps along channel, image and three axes."""
+
+    buffer: int
+    first: int
+    steps: tuple[int, ...]
+
+
+class Writer:
+    """Steps, one operation after the other. Buffers are numbered: scratch first, then inputs, then outputs."""
+
+    def __init__(self, images: Images, geometries: Mapping[str, Geometry], count: int) -> None:
+        self.images, self.geometries, self.count, self.layout = images, geometries, count, images.layout
+        self.steps: list[Step] = []
+        self.buffers: list[int] = []
+        self._free: dict[tuple[Any, ...], list[int]] = {}
+        self._held: dict[str, tuple[int, tuple[Any, ...]]] = {}  # buffer of a value, and what it may be used for again
+        self._last = self._last_readings()
+        self._external: list[tuple[str, bool, int]] = []
+        for place, one in enumerate(images.operations):
+            self._write(one)
+            for name in [name for name in self._held if self._last.get(name, place) <= place]:
+                buffer, kind = self._held.pop(name)
+                self._free.setdefault(kind, []).append(buffer)
+        self._number_external()
+
+    def _last_readings(self) -> dict[str, int]:
+        found: dict[str, int] = dict.fromkeys(self.images.outputs, len(self.images.operations))
+        for place, one in enumerate(self.images.operations):
+            sources = one.sources if isinstance(one, Join) else (one.source, getattr(one, "added", ""))
+            names = [*sources, *([phases_of(one)] if isinstance(one, Convolution) else [])]
+            found |= {name: max(place, found.get(name, 0)) for name in names if name}
+        return found
+
+    def _buffer(self, name: str, kind: object) -> int:
+        """A buffer for a value: a free one that held the like, whose zeros are where this one wants them."""
+        size = self.geometries[name].channel * self.layout.channels[name]
+        key = (self.geometries[name], self.layout.sizes[name], self.layout.channels[name], kind)
+        if free := self._free.get(key):
+            buffer = free.pop()
+        else:
+            self.buffers.append(size)
+            buffer = len(self.buffers) - 1
+        self._held[name] = buffer, key
+        return buffer
+
+    def _lattice(self, name: str) -> Lattice:
+        geometry = self.geometries[name]
+        return Lattice(self._held[name][0], geometry.origin, (geometry.channel, geometry.image, *geometry.steps))
+
+    def _outside(self, name: str, given: bool) -> Lattice:
+        """A value as numpy holds it; its number is known when all buffers are."""
+        channels, size = (self.images.inputs if given else self.images.outputs)[name]
+        places = math.prod(size)
+        self._external.append((name, given, len(self.steps)))
+        return Lattice(-1, 0, (places, channels * places, size[1] * size[2], size[2], 1))
+
+    def _number_external(self) -> None:
+        numbers = {(name, True): len(self.buffers) + i for i, name in enumerate(self.images.inputs)}
+        start = len(self.buffers) + len(self.images.inputs)
+        numbers |= {(name, False): start + i for i, name in enumerate(self.images.outputs)}
+        for name, given, place in self._external:
+            kind, source, added, target, *rest = self.steps[place]
+            number = numbers[name, given]
+            self.steps[place] = (kind, number, added, target, *rest) if given else (kind, source, added, number, *rest)
+
+    def _write(self, one: Operation) -> None:
+        sources = one.sources if isinstance(one, Join) else (one.source, getattr(one, "added", ""))
+        for name in sources:
+            if name in self.images.inputs and name not in self._held:
+                self._buffer(name, "lattice")
+                self._copy(self._outside(name, True), self._lattice(name), self.layout.channels[name],
+                           self.layout.sizes[name])  # fmt: skip
+        match one:
+            case Convolution():
+                self._convolve(one)
+            case Map():
+                self._buffer(one.target, "lattice")
+                self._copy(self._lattice(one.source), self._lattice(one.target), self.layout.channels[one.target],
+                           self.layout.sizes[one.target], one)  # fmt: skip
+            case Pool():
+                self._pool(one)
+            case Join():
+                self._join(one)
+        if one.target in self.images.outputs:
+            size = self.layout.sizes[one.target]
+            source, target = self._lattice(one.target), self._outside(one.target, False)
+            self._copy(source, target, self.layout.channels[one.target], size)
+
+    def _copy(self, source: Lattice, target: Lattice, channels: int, size: Three, one: Map | None = None) -> None:
+        added = self._lattice(one.added) if one and one.added else Lattice(-1, 0, _NOWHERE)
+        factor, shift = (one.factor, one.shift) if one else (None, None)
+        sizes = (channels, self.count, *size)
+        rest = (sizes, source.first, source.steps, added.first, added.steps, target.first, target.steps, factor, shift)
+        activation = one.activation if one else NOTHING
+        self.steps.append((_MAP, source.buffer, added.buffer, target.buffer, activation, rest))
+
+    def _join(self, one: Join) -> None:
+        buffer, before, geometry = self._buffer(one.target, "lattice"), 0, self.geometries[one.target]
+        for name in one.sources:
+            whole, channels = self._lattice(one.target), self.layout.channels[name]
+            part = Lattice(buffer, whole.first + before * geometry.channel, whole.steps)
+            self._copy(self._lattice(name), part, channels, self.layout.sizes[name])
+            before += channels
+
+    def _pool(self, one: Pool) -> None:
+        self._buffer(one.target, "lattice")
+        source, target = self._lattice(one.source), self._lattice(one.target)
+        sizes = (self.layout.channels[one.target], self.count, *self.layout.sizes[one.target])
+        rest = (
+            sizes, source.first, source.steps, target.first, target.steps, self.layout.sizes[one.source], one.window,
+            one.stride, one.padding, one.dilation, one.mean, one.count_padding,
+        )  # fmt: skip
+        self.steps.append((_POOL, source.buffer, -1, target.buffer, NOTHING, rest))
+
+    def _phases(self, one: Convolution) -> None:
+        """Every step-th row and column by itself, those that the convolution reads."""
+        name, inside = phases_of(one), self.layout.sizes[one.source]
+        self._buffer(name, ("phases", inside))
+        source, target = self._lattice(one.source), self._lattice(name)
+        count, channels = math.prod(one.stride), self.layout.channels[one.source]
+        for number, phase in enumerate(all_phases(one.stride)):
+            depth, height, width = (-(-(n - r) // s) for n, r, s in zip(inside, phase, one.stride))
+            if min(depth, height, width) < 1:
+                continue
+            away = sum(r * step for r, step in zip(phase, source.steps[2:]))
+            steps = (*source.steps[:2], *(s * step for s, step in zip(one.stride, source.steps[2:])))
+            part = Lattice(source.buffer, source.first + away, steps)
+            channel = self.geometries[name].channel
+            into = (channel * count, *target.steps[1:])
+            self._copy(part, Lattice(target.buffer, target.first + number * channel, into), channels,
+                       (depth, height, width))  # fmt: skip
+
+    def _convolve(self, one: Convolution) -> None:
+        read = phases_of(one)
+        if read not in self._held:
+            self._phases(one)
+        geometry, padded = self.geometries[one.target], self.layout.padded(one.target)
+        source = self._lattice(read)
+        size = self.layout.sizes[one.target]
+        self._buffer(one.target, "wiped" if padded else "not wiped")
+        target = self._lattice(one.target)
+        added = self._lattice(one.added) if one.added else Lattice(-1, 0, _NOWHERE)
+        offsets, back = self._offsets(one, geometry)
+        sizes = (
+            len(one.weight), geometry.count(size), geometry.image, source.first - back, added.first, added.steps[0],
+            target.first, target.steps[0],
+        )  # fmt: skip
+        holes = geometry.holes(size) if padded else np.zeros((0, 2), np.uint32)
+        kept = np.count_nonzero(one.weight)
+        dense = kept > _PAYS * one.weight.size and len(one.weight) // one.groups >= _ROWS
+        rest = _dense(one, offsets) if dense else _sparse(one, offsets)
+        kind = _DENSE if dense else _SPARSE
+        buffers = source.buffer, added.buffer, target.buffer
+        self.steps.append((kind, *buffers, one.activation, (*sizes, *rest, holes)))
+
+    def _offsets(self, one: Convolution, geometry: Geometry) -> tuple[Array, int]:
+        """From the first place that is read to each tap (groups, inputs, depth, height, width), and how far that
+        place lies before the first output."""
+        taps, steps = reach(one), geometry.steps
+        back = sum(max(0, -min(place for _, place in axis)) * step for axis, step in zip(taps, steps))
+        phases = math.prod(one.stride)
+        groups, inputs = one.groups, one.weight.shape[1]
+        found = np.arange(groups * inputs).reshape(groups, inputs, 1, 1, 1) * (phases * geometry.channel) + back
+        weights = (one.stride[1] * one.stride[2], one.stride[2], 1)
+        for axis, (along, step, weight) in enumerate(zip(taps, steps, weights)):
+            shift = np.array([phase * weight * geometry.channel + place * step for phase, place in along])
+            found = found + shift.reshape([-1 if a == axis + 2 else 1 for a in range(5)])
+        return found, back
+
+
+def _sparse(one: Convolution, offsets: Array) -> tuple[Array, ...]:
+    """Kept weights by output channel, in the order of memory."""
+    outputs, own = len(one.weight), len(one.weight) // one.groups
+    kept = np.nonzero(one.weight)
+    places = offsets[(kept[0] // own, *kept[1:])]
+    starts = np.concatenate([[0], np.cumsum(np.bincount(kept[0], minlength=outputs))])
+    return starts.astype(np.uint32), places.astype(np.uint32), one.weight[kept], np.ascontiguousarray(one.bias)
+
+
+def _dense(one: Convolution, offsets: Array) -> tuple[Any, ...]:
+    """All weights, blocks of output channels side by side, filled up with zeros."""
+    groups, own = one.groups, len(one.weight) // one.groups
+    blocks, taps = -(-own // _ROWS), math.prod(one.weight.shape[1:])
+    weights = np.zeros((groups, blocks * _ROWS, taps), np.float32)
+    weights[:, :own] = one.weight.reshape(groups, own, taps)
+    bias = np.zeros((groups, blocks * _ROWS), np.float32)
+    bias[:, :own] = one.bias.reshape(groups, own)
+    packed = weights.reshape(groups, blocks, _ROWS, taps).swapaxes(2, 3)
+    return groups, taps, offsets.reshape(-1).astype(np.uint32), np.ascontiguousarray(packed), bias

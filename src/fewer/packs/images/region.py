@@ -1,0 +1,90 @@
+"""Parts of a program that work on images and become one call into C."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fewer.packs.images.layout import Layout
+from fewer.packs.images.operations import Three, able, lowered
+from fewer.packs.images.planes import Images, kernels
+from fewer.packs.program import Program
+from fewer.packs.runtime.ops import Array
+from fewer.packs.shapes.rules import Shape
+
+__all__ = ["Region", "regions"]
+
+_ROOM = 1 << 26  # numbers that the buffers of a region may hold
+
+
+@dataclass(frozen=True)
+class Region:
+    """Nodes `begin` to `end` of a program, run together."""
+
+    begin: int
+    end: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    shapes: Mapping[str, tuple[int, ...]]  # of inputs and outputs, without the samples
+    images: Images
+
+    def __call__(self, *values: Array) -> tuple[Array, ...]:
+        """The outputs, from the inputs."""
+        given = []
+        for name, value in zip(self.inputs, values):
+            if value.shape[1:] != self.shapes[name] or len(value) != len(values[0]):
+                raise ValueError(f"images of shape {value.shape}, expected (samples, *{self.shapes[name]})")
+            given.append(np.ascontiguousarray(value, dtype=np.float32))
+        answers = self.images(*given)
+        return tuple(one.reshape(len(one), *self.shapes[name]) for name, one in zip(self.outputs, answers))
+
+
+def regions(program: Program, tensors: Mapping[str, Array], shapes: Mapping[str, Shape]) -> Iterator[Region]:
+    """Runs of nodes that C knows, each with a convolution in it, and with buffers that are not too large."""
+    if kernels() is None:
+        return
+    begin = 0
+    for end in range(len(program.nodes) + 1):
+        if end < len(program.nodes) and able(program.nodes[end], tensors, shapes):
+            continue
+        if any(node.op == "conv" for node in program.nodes[begin:end]):
+            found = _region(program, begin, end, tensors, shapes)
+            if found is not None:
+                yield found
+        begin = end + 1
+
+
+def _region(
+    program: Program, begin: int, end: int, tensors: Mapping[str, Array], shapes: Mapping[str, Shape]
+) -> Region | None:
+    nodes = program.nodes[begin:end]
+    made = {node.output for node in nodes}
+    later = {name for node in program.nodes[end:] for name in node.inputs} | set(program.outputs)
+    outputs = tuple(node.output for node in nodes if node.output in later)
+    inputs = tuple(
+        dict.fromkeys(name for node in nodes for name in node.inputs if name not in made and name not in tensors)
+    )
+    if len({shapes[name][0] for name in (*inputs, *made)}) != 1:
+        return None  # not samples on axis 0
+    operations = lowered(nodes, tensors, shapes, set(outputs))
+    targets = {one.target for one in operations}
+    known = {name: _size(shapes[name]) for name in (*inputs, *targets)}
+    layout = Layout.of(
+        operations,
+        {name: size for name, (_, size) in known.items()},
+        {name: count for name, (count, _) in known.items()},
+    )
+    images = Images(operations, {n: known[n] for n in inputs}, {n: known[n] for n in outputs}, layout)
+    # buffers for several images are bounded with those for one
+    if images.room(images.together) > _ROOM:
+        return None
+    return Region(begin, end, inputs, outputs, {name: shapes[name][1:] for name in (*inputs, *outputs)}, images)
+
+
+def _size(shape: Sequence[int]) -> tuple[int, Three]:
+    first, second, third = (*(1,) * (5 - len(shape)), *shape[2:])
+    assert math.prod(shape) > 0
+    return shape[1], (first, second, third)

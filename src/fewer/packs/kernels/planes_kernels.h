@@ -1,0 +1,138 @@
+/* The arithmetic on planes: sparse and dense convolutions, pools, and sums or activations place by place.
+ *
+ * A plane is one channel of several images, padded and laid out flat, so that the neighbour of a place is one fixed
+ * distance away wherever the place lies: a convolution adds shifted planes, and a kept weight is one distance and one
+ * number. Outputs stay in registers while an output channel's weights stream by. Places between images and rows are
+ * computed along with the others and set to zero afterwards (`holes`), since they are the padding of the next layer. */
+#ifndef FEWER_PLANES_KERNELS_H
+#define FEWER_PLANES_KERNELS_H
+
+#include "runtime_kernels.h"
+
+#define AXES 5                  /* channel, image, depth, height, width */
+#define LANES 8                 /* vectors of outputs that are held at once, at most */
+#define ROWS 4                  /* output channels that a dense convolution computes at once */
+
+typedef struct {
+    uint32_t offset;
+    float weight;
+} Kept;
+
+typedef enum { SPARSE, DENSE, MAP, POOL } Kind;
+
+typedef struct {
+    Kind kind;
+    int from, with, to;         /* buffers; `with` is added, or -1 */
+    Activation activation;
+    /* convolutions: `count` places of each output channel for one image, `image` more for each further one */
+    ptrdiff_t outputs, count, image, from_first, with_first, with_channel, to_first, to_channel;
+    uint32_t *starts, *holes;   /* kept weights of each output channel; pairs (first place, length) in every channel */
+    ptrdiff_t hole_count, taps, groups;
+    Kept *kept;
+    uint32_t *offsets;          /* dense: of each tap, group by group */
+    float *weights, *bias;      /* dense: (groups, blocks of ROWS channels, taps, ROWS) */
+    /* maps and pools: over a lattice of places */
+    ptrdiff_t sizes[AXES], from_steps[AXES], with_steps[AXES], to_steps[AXES];
+    float *factor, *shift;      /* by channel, or none */
+    ptrdiff_t inside[3], window[3], stride[3], before[3], spacing[3];
+    int mean, count_padding;
+} Step;
+
+/* Not inlined: there are many callers, and most networks have ReLU, which they compute themselves. */
+static __attribute__((noinline)) void activate_row(float *y, ptrdiff_t count, Activation f) { activate(y, count, f); }
+
+/* Places between images and rows are the padding of what reads them next. */
+INLINE void fill_holes(const Step *s, float *y) {
+    for (ptrdiff_t i = 0; s->hole_count && i < s->outputs; i++)
+        for (ptrdiff_t h = 0; h < s->hole_count; h++) {
+            float *hole = y + i * s->to_channel + s->holes[2 * h];
+            for (uint32_t k = 0; k < s->holes[2 * h + 1]; k++) hole[k] = 0.0f;
+        }
+}
+
+/* A row of a map: y = activation((x + with) * factor + shift). */
+INLINE void map_row(const Step *s, const float *x, const float *with, float *y, float factor, float shift) {
+    const ptrdiff_t n = s->sizes[4], xs = s->from_steps[4], ws = s->with_steps[4], ys = s->to_steps[4];
+    if (xs == 1 && ys == 1 && !with) {
+        for (ptrdiff_t i = 0; i < n; i++) y[i] = x[i] * factor + shift;
+        if (s->activation.kind != NOTHING) activate_row(y, n, s->activation);
+        return;
+    }
+    for (ptrdiff_t i = 0; i < n; i++) {
+        float value = x[i * xs];
+        if (with) value += with[i * ws];
+        value = value * factor + shift;
+        y[i * ys] = s->activation.kind == RELU && value < 0.0f ? 0.0f : value;
+        if (s->activation.kind != NOTHING && s->activation.kind != RELU) activate_row(y + i * ys, 1, s->activation);
+    }
+}
+
+/* A row of a pool: each window clipped to the image. */
+INLINE void pool_row(const Step *s, const float *x, float *y, ptrdiff_t d, ptrdiff_t h) {
+    ptrdiff_t first[3], last[3];
+    const ptrdiff_t at[2] = {d, h};
+    const float volume = (float)(s->window[0] * s->window[1] * s->window[2]);
+    for (ptrdiff_t w = 0; w < s->sizes[4]; w++) {
+        for (int a = 0; a < 3; a++) {
+            const ptrdiff_t begin = (a < 2 ? at[a] : w) * s->stride[a] - s->before[a], gap = s->spacing[a];
+            first[a] = begin < 0 ? (gap - 1 - begin) / gap : 0;
+            const ptrdiff_t room = (s->inside[a] - begin + gap - 1) / gap;
+            last[a] = room < s->window[a] ? room : s->window[a];
+            first[a] = begin + first[a] * gap, last[a] = begin + last[a] * gap;
+        }
+        float best = s->mean ? 0.0f : -INFINITY, taken = 0.0f;
+        for (ptrdiff_t i = first[0]; i < last[0]; i += s->spacing[0])
+            for (ptrdiff_t j = first[1]; j < last[1]; j += s->spacing[1])
+                for (ptrdiff_t k = first[2]; k < last[2]; k += s->spacing[2]) {
+                    const float value = x[i * s->from_steps[2] + j * s->from_steps[3] + k * s->from_steps[4]];
+                    if (s->mean)
+                        best += value;
+                    else
+                        best = value > best || value != value ? value : best;
+                    taken += 1.0f;
+                }
+        y[w * s->to_steps[4]] = s->mean ? best / (s->count_padding ? volume : taken) : best;
+    }
+}
+
+/* Two by two without padding, as most networks pool. */
+INLINE void halve_row(const Step *s, const float *x, float *y, ptrdiff_t d, ptrdiff_t h) {
+    const float *upper = x + d * s->from_steps[2] + 2 * h * s->from_steps[3], *lower = upper + s->from_steps[3];
+    for (ptrdiff_t w = 0; w < s->sizes[4]; w++) {
+        const float a = upper[2 * w], b = upper[2 * w + 1], c = lower[2 * w], e = lower[2 * w + 1];
+        float best = b > a || b != b ? b : a;
+        best = c > best || c != c ? c : best;
+        y[w] = e > best || e != e ? e : best;
+    }
+}
+
+INLINE int halves(const Step *s) {
+    int right = !s->mean && s->from_steps[4] == 1 && s->to_steps[4] == 1 && s->window[0] == 1 && s->stride[0] == 1;
+    for (int a = 0; a < 3; a++) right = right && s->before[a] == 0 && s->spacing[a] == 1;
+    for (int a = 1; a < 3; a++) right = right && s->window[a] == 2 && s->stride[a] == 2;
+    return right;
+}
+
+INLINE void walk(const Step *s, float *const *buffers, ptrdiff_t images) {
+    const float *x = buffers[s->from] + s->from_first, *with = s->with < 0 ? NULL : buffers[s->with] + s->with_first;
+    float *y = buffers[s->to] + s->to_first;
+    const int quick = s->kind == POOL && halves(s);
+    for (ptrdiff_t c = 0; c < s->sizes[0]; c++)
+        for (ptrdiff_t n = 0; n < images; n++)
+            for (ptrdiff_t d = 0; d < s->sizes[2]; d++)
+                for (ptrdiff_t h = 0; h < s->sizes[3]; h++) {
+                    const float *source = x + c * s->from_steps[0] + n * s->from_steps[1];
+                    float *target = y + c * s->to_steps[0] + n * s->to_steps[1] + d * s->to_steps[2] + h * s->to_steps[3];
+                    if (quick)
+                        halve_row(s, source, target, d, h);
+                    else if (s->kind == POOL)
+                        pool_row(s, source, target, d, h);
+                    else
+                        map_row(s, source + d * s->from_steps[2] + h * s->from_steps[3],
+                                with ? with + c * s->with_steps[0] + n * s->with_steps[1] + d * s->with_steps[2] +
+                                           h * s->with_steps[3] : NULL,
+                                target, s->factor ? s->factor[c] : 1.0f, s->shift ? s->shift[c] : 0.0f);
+                }
+}
+
+#endif
