@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from fewer.core.data import TensorData
-from fewer.core.engines.state import tensors_of
+from fewer.core.engines.state import refuse_shared, tensors_of
 from fewer.core.errors import UserError
 from fewer.core.files.run_folder import CONFIG, GIVEN, Folder
 from fewer.core.settings import setting
@@ -112,6 +112,7 @@ def give(
     """Name a network and its data for a job: task, settings, and what has to be held on to while they serve."""
     if not isinstance(model, nn.Module):
         raise UserError(f"a model of type {type(model).__name__}", "a torch.nn.Module")
+    refuse_shared({"net": model})
     if data is None:
         raise UserError("a network without data", 'data={"train": ..., "test": ...}, loaders or (inputs, targets)')
     kinds: list[str] = []

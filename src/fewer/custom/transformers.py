@@ -20,13 +20,13 @@ class Prune(TrainerCallback):
             raise MissingExtra("no transformers", "it installed, to prune in its Trainer", "pip install transformers")
         self.pruner = Pruner(prune, sparsity=sparsity)
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **found: Any) -> None:
+    def on_train_begin(self, args: Any, state: Any, flow: Any, **found: Any) -> None:
         self.pruner.begin_(found["model"], state.max_steps)
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **found: Any) -> None:
+    def on_step_end(self, args: Any, state: Any, flow: Any, **found: Any) -> None:
         self.pruner.step_(found["model"], state.global_step)
 
-    def on_log(self, args: Any, state: Any, control: Any, **found: Any) -> None:
+    def on_log(self, args: Any, state: Any, flow: Any, **found: Any) -> None:
         density = self.pruner.count(found["model"]).density
         for lines in (found.get("logs"), state.log_history[-1] if state.log_history else None):
             if lines is not None:
