@@ -85,6 +85,12 @@ class _Given:
             raise UserError(f"{split} samples that were too many to be kept with the run", "the data", _AGAIN)
         return samples
 
+    def perturbable(self, batch: Samples) -> Tensor:
+        found: Tensor = super().perturbable(batch)  # type: ignore[misc]
+        if self.object is None and not found.is_floating_point():
+            raise UserError("an attack on tokens of a network that is kept as a program", "the network itself", _AGAIN)
+        return found
+
     def _kept(self, what: str) -> Folder:
         if not self.settings.at:
             raise UserError(f"{what} that was given as an object", f"{self.settings.network} itself", _AGAIN)
