@@ -38,7 +38,11 @@ if TYPE_CHECKING:
     from fewer.core.task import Objective as Objective
     from fewer.core.task import Predict as Predict
     from fewer.core.task import Task as Task
+    from fewer.custom import lightning as lightning
+    from fewer.custom import sklearn as sklearn
+    from fewer.custom import transformers as transformers
     from fewer.custom.contract import check as check
+    from fewer.custom.pruner import Pruner as Pruner
     from fewer.custom.supervised import Classification as Classification
     from fewer.custom.supervised import Regression as Regression
     from fewer.ensemble.combine import combine as combine
@@ -62,10 +66,10 @@ __version__ = VERSION
 
 __all__ = [
     "Attackable", "Classification", "Classifier", "Copy", "Data", "Description", "Featured", "Grouped", "Job",
-    "Metric", "Nets", "NetworkSet", "Noise", "Objective", "Optimizer", "Pack", "Predict", "Pruning", "Regression",
-    "Service", "System", "Task", "TensorData", "Trained", "Training", "UserError", "Voting", "attacked", "audit",
-    "batches", "cellfree", "check", "combine", "curves", "evaluate", "figure", "load", "open_pack", "pack", "predictor",
-    "prune", "to_torch", "train",
+    "Metric", "Nets", "NetworkSet", "Noise", "Objective", "Optimizer", "Pack", "Predict", "Pruner", "Pruning",
+    "Regression", "Service", "System", "Task", "TensorData", "Trained", "Training", "UserError", "Voting",
+    "attacked", "audit", "batches", "cellfree", "check", "combine", "curves", "evaluate", "figure", "lightning",
+    "load", "open_pack", "pack", "predictor", "prune", "sklearn", "to_torch", "train", "transformers",
 ]  # fmt: skip
 
 __getattr__, __dir__ = lazily(
@@ -81,7 +85,9 @@ __getattr__, __dir__ = lazily(
         "fewer.core.errors": ("UserError",),
         "fewer.core.system": ("Description", "Metric", "System"),
         "fewer.core.task": ("Copy", "Data", "Nets", "Noise", "Objective", "Predict", "Task"),
+        "fewer.custom": ("lightning", "sklearn", "transformers"),
         "fewer.custom.contract": ("check",),
+        "fewer.custom.pruner": ("Pruner",),
         "fewer.custom.supervised": ("Classification", "Regression"),
         "fewer.ensemble.combine": ("combine",),
         "fewer.packs.pack": ("Pack",),

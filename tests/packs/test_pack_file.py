@@ -17,6 +17,7 @@ from hypothesis.extra.numpy import arrays
 from fewer.core.errors import UserError
 from fewer.core.files import atomic as whole
 from fewer.packs.file import codec, container
+from fewer.packs.images import planes
 from fewer.packs.pack import PackError, decode, load, open_bytes, unpack, write
 from fewer.packs.program import Input, Node, Program
 from fewer.packs.runtime import chain, steps

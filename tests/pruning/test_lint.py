@@ -71,7 +71,7 @@ def test_an_input_quota_opens_paths_for_the_actions_within_the_same_count(quota:
     assert int(mask["critic"]["l1.weight"][:, 5:].sum()) >= quota
     assert int(mask["critic"]["l1.weight"][:, :5].sum()) >= quota
     report = report_of(Raw(), mask, "critic")
-    assert not report.faults() and all(float(paths.sum()) > 0 for paths in report.paths)
+    assert not report.faults() and all(bool(reached.all()) for reached in report.reached)
 
 
 def test_a_layer_quota_keeps_every_layer_alive_within_the_same_count() -> None:
@@ -110,7 +110,7 @@ def test_a_quota_larger_than_the_budget_is_refused() -> None:
         mask_for(Raw(), doubled(Raw()), Pruning("snip", 0.9, samples=40, input_quota=60), seed=0)
 
 
-def test_paths_and_dead_units_are_counted_right_on_a_mask_made_by_hand() -> None:
+def test_weights_on_a_path_are_found_on_a_mask_made_by_hand() -> None:
     """4 inputs, 8 hidden, 3 outputs.
 
     Hidden 0 sees inputs 0 and 1 and feeds outputs 0 and 1; hidden 1 sees input 2 and feeds nothing; hidden 2 sees
@@ -120,10 +120,13 @@ def test_paths_and_dead_units_are_counted_right_on_a_mask_made_by_hand() -> None
     first[0, 0] = first[0, 1] = first[1, 2] = first[3, 3] = True
     second[0, 0] = second[1, 0] = second[2, 2] = second[2, 3] = True
     report = report_of(Blobs(), {"net": {"0.weight": first, "2.weight": second}})
-    assert report.paths[0].tolist() == [2.0, 2.0, 1.0]
+    assert report.reached[0].tolist() == [True, True, True]
     assert report.kept == {"0.weight": (4, 32), "2.weight": (4, 24)}
-    assert report.dead_units == {"0": (6, 8), "2": (0, 3)}
     assert report.faults() == []
+    modules = doubled(Blobs())
+    found = lint.on_paths(modules["net"], {"0.weight": first, "2.weight": second}, (torch.zeros(1, 4),))
+    assert (found["0.weight"] & first).nonzero().tolist() == [[0, 0], [0, 1], [3, 3]]
+    assert (found["2.weight"] & second).nonzero().tolist() == [[0, 0], [1, 0], [2, 3]]
 
 
 def test_an_output_that_no_input_reaches_is_a_fault() -> None:
@@ -131,34 +134,20 @@ def test_an_output_that_no_input_reaches_is_a_fault() -> None:
     second[1] = False
     report = report_of(Blobs(), {"net": {"0.weight": torch.ones(8, 4, dtype=torch.bool), "2.weight": second}})
     assert report.faults() == ["1 of 3 outputs of net that no input reaches"]
-    assert report.dead_units["2"] == (1, 3)
 
 
-def test_an_unpruned_network_has_all_its_paths_and_no_dead_units() -> None:
+def test_an_unpruned_network_has_all_its_paths() -> None:
     for task, net in ((Fit(), "net"), (Blobs(), "net"), (Patches(), "net"), (Control(), "critic")):
         report = report_of(task, dense(doubled(task)), net)
-        assert report.faults() == [] and all(dead == 0 for dead, _ in report.dead_units.values())
-    assert report_of(Fit(), dense(doubled(Fit()))).paths[0].tolist() == [4 * 12 * 6]
-    assert [p.tolist() for p in report_of(Control(), dense(doubled(Control())), "critic").paths] == [
-        [5 * 16 * 16], [2 * 16 * 16]
-    ]  # fmt: skip
+        assert report.faults() == [] and all(bool(reached.all()) for reached in report.reached)
 
 
 def test_paths_of_a_residual_network_run_through_the_block_and_around_it() -> None:
     mask = dense(doubled(Patches()))
-    through = report_of(Patches(), mask)
     mask["net"]["block.weight"][:] = False
     around = report_of(Patches(), mask)
     assert around.faults() == ["none of the 144 weights of net.block.weight"]
-    assert around.dead_units["block"] == (4, 4)
-    assert bool((through.paths[0] > around.paths[0]).all()) and bool((around.paths[0] > 0).all())
-
-
-def test_a_channel_cut_off_in_a_convolution_is_a_dead_unit() -> None:
-    mask = dense(doubled(Patches()))
-    mask["net"]["stem.weight"][2] = False
-    report = report_of(Patches(), mask)
-    assert report.dead_units["stem"] == (1, 4) and report.faults() == []
+    assert bool(around.reached[0].all())
 
 
 @pytest.mark.parametrize("method", ["snip", "synflow", "grasp"])

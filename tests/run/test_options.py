@@ -119,10 +119,10 @@ def test_an_unknown_word_in_python_names_the_nearest(tmp_path: Path) -> None:
         fewer.train(BLOBS, tmp_path / "run", stepz=3)  # type: ignore[call-arg]
 
 
-def test_several_seeds_are_refused_where_one_run_is_given_back(tmp_path: Path) -> None:
+def test_of_several_seeds_the_first_is_given_back_with_all_of_them(tmp_path: Path) -> None:
     assert parse_seeds("0-2,7") == parse_seeds([0, 1, 2, 7]) == (0, 1, 2, 7)
-    with pytest.raises(UserError, match="one run back"):
-        fewer.train(BLOBS, tmp_path / "run", seeds="0-2")
+    run = fewer.train(BLOBS, tmp_path / "run", seeds="0-2", steps=2)
+    assert [part.job.seeds for part in run.replicas] == [(0,), (1,), (2,)] and run.path == run.replicas[0].path
 
 
 def test_a_base_with_several_seeds_says_where_they_belong() -> None:

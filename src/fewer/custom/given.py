@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from fewer.core.data import TensorData
-from fewer.core.engines.state import tensors_of
+from fewer.core.engines.state import refuse_shared, tensors_of
 from fewer.core.errors import UserError
 from fewer.core.files.run_folder import CONFIG, GIVEN, Folder
 from fewer.core.settings import setting
@@ -85,6 +85,12 @@ class _Given:
             raise UserError(f"{split} samples that were too many to be kept with the run", "the data", _AGAIN)
         return samples
 
+    def perturbable(self, batch: Samples) -> Tensor:
+        found: Tensor = super().perturbable(batch)  # type: ignore[misc]
+        if self.object is None and not found.is_floating_point():
+            raise UserError("an attack on tokens of a network that is kept as a program", "the network itself", _AGAIN)
+        return found
+
     def _kept(self, what: str) -> Folder:
         if not self.settings.at:
             raise UserError(f"{what} that was given as an object", f"{self.settings.network} itself", _AGAIN)
@@ -112,6 +118,7 @@ def give(
     """Name a network and its data for a job: task, settings, and what has to be held on to while they serve."""
     if not isinstance(model, nn.Module):
         raise UserError(f"a model of type {type(model).__name__}", "a torch.nn.Module")
+    refuse_shared({"net": model})
     if data is None:
         raise UserError("a network without data", 'data={"train": ..., "test": ...}, loaders or (inputs, targets)')
     kinds: list[str] = []

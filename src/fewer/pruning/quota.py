@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
+from fewer.core.errors import UserError
 from fewer.core.mask import Mask
 from fewer.pruning.criteria.scoring import Scores
+from fewer.pruning.paths.lint import attempted
 from fewer.pruning.paths.skeleton import Linearised, skeleton
 
 __all__ = ["reserve"]
@@ -50,7 +53,10 @@ def reserve(
             count = math.ceil(quota.layer_quota * score.numel())
             reserved[net][key] = _best(score, allowed[key], count)
         if quota.input_quota and net in calls:
-            for key, group in _first_weights(modules[net], kept[net], calls[net]):
+            found = attempted(partial(_first_weights, modules[net], kept[net], calls[net]))
+            if found is None:
+                raise UserError(f"input_quota for {net}, which cannot be followed", "layers that can", "leave it out")
+            for key, group in found:
                 reserved[net][key] |= _best(by_name[key], group & allowed[key], quota.input_quota)
     return reserved
 

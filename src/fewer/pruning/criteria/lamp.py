@@ -12,7 +12,7 @@ from fewer.core.task import Noise, Task
 from fewer.pruning.criteria.magnitude import magnitude
 from fewer.pruning.criteria.scoring import Modules, Scores
 
-__all__ = ["lamp"]
+__all__ = ["lamp", "shares"]
 
 
 def lamp(task: Task[Any], modules: Modules, batches: Sequence[Any], noise: Noise) -> Scores:
@@ -21,10 +21,11 @@ def lamp(task: Task[Any], modules: Modules, batches: Sequence[Any], noise: Noise
     Within a layer the order is that of magnitudes. A layer's largest weight scores 1, so no layer dies out.
     """
     sizes = magnitude(task, modules, batches, noise)
-    return {net: {key: _shares(size) for key, size in by_name.items()} for net, by_name in sizes.items()}
+    return {net: {key: shares(size) for key, size in by_name.items()} for net, by_name in sizes.items()}
 
 
-def _shares(size: Tensor) -> Tensor:
+def shares(size: Tensor) -> Tensor:
+    """Of one layer, from the sizes of its weights."""
     square = size.to(torch.float64).reshape(-1).square()
     order = torch.sort(square, descending=True, stable=True).indices
     shares = torch.zeros_like(square)

@@ -1,4 +1,4 @@
-"""What a mask does to a network: paths from each input to each output, dead units, weights left per layer.
+"""What a mask does to a network: paths from each input to each output, weights left per layer.
 
 A mask can be perfectly legal and the network useless: a critic whose action inputs are all pruned learns a value of the
 state alone, trains without complaint and never improves a policy. So it is counted after every pruning.
@@ -7,7 +7,7 @@ state alone, trains without complaint and never improves a policy. So it is coun
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from fewer.core.engines.nets import NetworkSet, frozen, recorded
 from fewer.core.errors import UserError
-from fewer.core.mask import Mask, prunable
+from fewer.core.mask import Mask
 from fewer.core.task import Noise, Task
 from fewer.pruning.paths.skeleton import Linearised, skeleton
 
@@ -27,14 +27,12 @@ __all__ = ["NetworkReport", "calls_of", "examine", "on_paths", "refuse_useless"]
 
 @dataclass(frozen=True)
 class NetworkReport:
-    """One network under its mask; `paths` and `lost` have one entry for each argument, shaped like the output."""
+    """One network under its mask; `lost` and `reached` have one entry for each argument, shaped like the output."""
 
     network: str
     kept: dict[str, tuple[int, int]]  # parameter: kept, all
-    paths: list[Tensor]  # how many lead from the argument to each output
     lost: list[Tensor]  # bool: outputs that the argument reaches in the unpruned network, and no more
     reached: list[Tensor]  # bool: outputs that it still reaches
-    dead_units: dict[str, tuple[int, int]] = field(default_factory=dict)  # layer: dead, all
 
     def faults(self, spare: bool = False) -> list[str]:
         """What is broken, as nouns; empty if the network can do its job. `spare`: it can without some outputs."""
@@ -67,21 +65,20 @@ def examine(modules: Mapping[str, nn.Module], mask: Mask, calls: Mapping[str, tu
 
 def _examine(name: str, module: nn.Module, mask: Mapping[str, Tensor], arguments: tuple[Any, ...]) -> NetworkReport:
     found = attempted(lambda: _followed(name, module, mask, arguments))
-    return NetworkReport(name, {}, [], [], []) if found is None else found
+    return NetworkReport(name, {}, [], []) if found is None else found
 
 
 def _followed(name: str, module: nn.Module, mask: Mapping[str, Tensor], arguments: tuple[Any, ...]) -> NetworkReport:
     ones = {key: m.to(torch.float64) for key, m in mask.items()}
     drawn = _drawn(mask)
-    counted = _Probe(skeleton(module, ones), arguments, torch.ones_like)
-    probe = _Probe(skeleton(module, {key: ones[key] * drawn[key] for key in ones}), arguments, _general)
-    whole = _Probe(skeleton(module, drawn), arguments, _general)
+    probe = _Probe(skeleton(module, {key: ones[key] * drawn[key] for key in ones}), arguments)
+    whole = _Probe(skeleton(module, drawn), arguments)
     reached = [paths != 0 for paths in probe.answers()]
     lost = [(before != 0) & ~after for before, after in zip(whole.answers(), reached)]
     # a layer on no path even of the unpruned network, as one that only another output reads, is nobody's loss
     used = on_paths(module, {key: torch.ones_like(m) for key, m in mask.items()}, arguments)
     kept = {key: (int(m.sum()), m.numel()) for key, m in mask.items() if not probe.groups or bool(used[key].any())}
-    return NetworkReport(name, kept, [p.abs() for p in counted.answers()], lost, reached, _dead_units(probe))
+    return NetworkReport(name, kept, lost, reached)
 
 
 def attempted(work: Callable[[], T]) -> T | None:
@@ -97,7 +94,7 @@ def attempted(work: Callable[[], T]) -> T | None:
 def on_paths(module: nn.Module, mask: Mapping[str, Tensor], arguments: tuple[Any, ...]) -> dict[str, Tensor]:
     """The weights, kept or not, whose input an argument reaches and whose output reaches an output."""
     drawn = _drawn(mask)
-    probe = _Probe(skeleton(module, {key: m * drawn[key] for key, m in mask.items()}), arguments, _general)
+    probe = _Probe(skeleton(module, {key: m * drawn[key] for key, m in mask.items()}), arguments)
     with torch.enable_grad():
         total = _weighed(probe.run(probe.groups) - probe.run(()))  # what a constant adds is no path
     parameters = [probe.bare.get_parameter(key) for key in mask]
@@ -119,8 +116,8 @@ def _general(like: Tensor) -> Tensor:
 class _Probe:
     """A skeleton to be run with some of its arguments on and the others zero."""
 
-    def __init__(self, bare: nn.Module, arguments: tuple[Any, ...], fill: Callable[[Tensor], Tensor]) -> None:
-        self.bare, self.arguments, self.fill = bare, arguments, fill
+    def __init__(self, bare: nn.Module, arguments: tuple[Any, ...]) -> None:
+        self.bare, self.arguments = bare, arguments
         tensors = [(i, a) for i, a in enumerate(arguments) if torch.is_tensor(a)]
         self.groups = [i for i, a in tensors if a.is_floating_point()]
         # whole numbers are one group: whichever they are, they are rows of tables
@@ -130,7 +127,7 @@ class _Probe:
     def run(self, active: Collection[int]) -> Tensor:
         """The first sample's output."""
         inputs = [
-            (self.fill(a) if i in active else torch.zeros_like(a)).to(torch.float64) if i in self.groups else a
+            (_general(a) if i in active else torch.zeros_like(a)).to(torch.float64) if i in self.groups else a
             for i, a in enumerate(self.arguments)
         ]
         with Linearised(float(_TOKENS in active or not self.tokens)):
@@ -143,43 +140,9 @@ class _Probe:
         return [(self.run((index,)) - nothing)[0] for index in self.groups]
 
 
-def _dead_units(probe: _Probe) -> dict[str, tuple[int, int]]:
-    """Units that no input reaches or that reach no output, per layer with prunable weights."""
-    bare = probe.bare
-    layers = {name.rpartition(".")[0] for name in prunable(bare)}
-    seen: dict[str, list[Tensor]] = {}
-    hooks = [
-        part.register_forward_hook(lambda _m, _a, out, name=name: seen.setdefault(name, []).append(out))
-        for name, part in bare.named_modules()
-        if name in layers and isinstance(part, nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d)
-    ]
-    with torch.no_grad():
-        probe.run(())
-    baseline = {name: outputs[0] for name, outputs in seen.items()}
-    seen.clear()
-    with torch.enable_grad():
-        total = _weighed(probe.run(probe.groups))
-    for hook in hooks:
-        hook.remove()
-    found = {}
-    names = [name for name in seen if seen[name][0].requires_grad]
-    back = torch.autograd.grad(total, [seen[name][0] for name in names], materialize_grads=True) if names else ()
-    for name, gradient in zip(names, back):
-        part = bare.get_submodule(name)
-        axis = -1 if isinstance(part, nn.Linear) else 1
-        reached = _any_but(seen[name][0].detach() != baseline[name], axis)
-        useful = _any_but(gradient != 0, axis)
-        found[name] = (int((~(reached & useful)).sum()), reached.numel())
-    return found
-
-
 def _weighed(outputs: Tensor) -> Tensor:
     """A sum in general position, for the same reason."""
     return (outputs * _general(outputs)).sum()
-
-
-def _any_but(flags: Tensor, axis: int) -> Tensor:
-    return flags.movedim(axis, 0).reshape(flags.shape[axis], -1).any(1)
 
 
 def refuse_useless(reports: list[NetworkReport], spare: Collection[str] = ()) -> None:

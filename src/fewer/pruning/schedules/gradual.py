@@ -36,10 +36,14 @@ class Gradual:
     def next(self, step: int) -> int | None:
         return next((time for time in self.times if time >= step), None)
 
+    def sparsity(self, pruning: Pruning, step: int) -> float:
+        """At one of the times."""
+        progress = (self.times.index(step) + 1) / len(self.times)
+        return pruning.sparsity if progress == 1 else pruning.sparsity * (1 - (1 - progress) ** 3)
+
     def act(self, engine: Engine) -> None:
-        progress = (self.times.index(engine.count) + 1) / len(self.times)
         for replica, pruning in self.prunings.items():
-            sparsity = pruning.sparsity if progress == 1 else pruning.sparsity * (1 - (1 - progress) ** 3)
+            sparsity = self.sparsity(pruning, engine.count)
             quota = min(pruning.layer_quota, 1 - sparsity)
             prune_(engine, replace(pruning, sparsity=sparsity, layer_quota=quota), replica)
 
