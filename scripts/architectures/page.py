@@ -53,8 +53,8 @@ Written by `python -m scripts.architectures` from `results/architectures.json`.
 {count} architectures with random weights, small configurations where the library has them; each is traced with two
 samples and asked about three. A number is the largest difference from torch's answer, by the largest output. Of
 {count}, {pack} pack and agree to 1e-5; {onnx} agree as ONNX (onnxruntime); of {tried} that pack with at most {most}
-weights, {c} agree as C (gcc, `-std=c99 -Wall -Werror`, the batch entry). Measured with {versions}. "No" is a refusal, listed
-below; "large" was not tried."""
+weights, {c} agree as C (gcc, `-std=c99 -Wall -Werror`, the batch entry). Measured with {versions}. "No" is a
+refusal, listed below; "large" was not tried."""
 
 _TAIL = """
 ## What a pack holds of them

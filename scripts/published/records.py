@@ -14,11 +14,12 @@ __all__ = ["FAMILIES", "LEDGER", "ROOT", "folded", "markdown", "placed", "replac
 ROOT = Path(__file__).parents[2]
 FAMILIES = ("vision", "control", "nowcast", "cellfree", "matrix", "transfer", "bench")
 LEDGER = "claims.json"  # made of the others
+ELSEWHERE = (LEDGER, "architectures.json")  # with pages of their own
 
 
 def results() -> dict[str, dict[str, Any]]:
     """Every kept result by the name of its file."""
-    paths = sorted(path for path in (ROOT / "results").glob("*.json") if path.name != LEDGER)
+    paths = sorted(path for path in (ROOT / "results").glob("*.json") if path.name not in ELSEWHERE)
     return {path.stem: json.loads(path.read_text()) for path in paths}
 
 

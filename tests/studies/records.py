@@ -1,4 +1,5 @@
-"""The results that are published, by the name of their file; the ledger of claims is made of them and is none."""
+"""The results that are published, by the name of their file; the ledger of claims and
+the table of architectures are none of them."""
 
 from __future__ import annotations
 
@@ -10,5 +11,5 @@ ROOT = Path(__file__).parents[2]
 RESULTS: dict[str, dict[str, Any]] = {
     path.stem: json.loads(path.read_text())
     for path in sorted((ROOT / "results").glob("*.json"))
-    if path.name != "claims.json"
+    if path.name not in ("claims.json", "architectures.json")
 }
