@@ -33,4 +33,6 @@ def test_a_tutorial_goes_from_nothing_to_a_pack(task: str) -> None:
         words for block in blocks(DOCS / f"tutorials/{task}.md") if block.kind == "sh" for words in commands(block)
     ]
     verbs = [words[1] for words in lines if words[0] == "fewer"]
+    if "check" in verbs:  # before it a network that is trained already is pruned, trained and packed in Python
+        verbs = verbs[verbs.index("check") :]
     assert verbs.index("train") < verbs.index("pack")

@@ -24,6 +24,7 @@ def test_the_readme_is_short() -> None:
 def test_the_measured_tables_are_those_of_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
     script = ROOT / "scripts/readme_tables.py"
     monkeypatch.setattr(sys, "argv", [str(script), "--check"])
+    monkeypatch.syspath_prepend(script.parent)  # as Python does for a script
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(script), run_name="__main__")
     assert not ended.value.code

@@ -37,7 +37,6 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     # tasks hold no weights: all runs of one share it, and its data are drawn once
     shared = functools.cache(make)
     monkeypatch.setattr("fewer.run.job.make", shared)
-    monkeypatch.setattr("fewer.run.load.make", shared)
 
 
 def alone(name: str, monkeypatch: pytest.MonkeyPatch, attack: Callable[[str], str] = lambda attack: attack) -> None:

@@ -29,8 +29,8 @@ def test_every_study_of_pieces_lists_them_without_making_any(study: str, scale: 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["vision/fig4", "--pieces", "all"], "pieces of vision/fig4"),
-        (["vision/fig4", "--list"], "pieces of vision/fig4"),
+        (["vision/table1", "--pieces", "all"], "pieces of vision/table1"),
+        (["vision/table1", "--list"], "pieces of vision/table1"),
         (["vision/table99", "--list"], "table99"),
         (["vision/table2", "--pieces", "all", "--set", "seed=1"], "did you mean 'seeds'"),
         (["vision/table2", "--pieces", "all", "--scale", "large"], "scale 'large'"),

@@ -46,7 +46,7 @@ class Network:
     def parameter(self, name: str) -> Tensor:
         """(replicas, *shape): a view."""
         begin, end, shape = self.columns[name]
-        return self.weights[:, begin:end].view(-1, *shape)
+        return self.weights[:, begin:end].view(len(self.weights), *shape)  # a shape may have no elements
 
     def views(self) -> dict[str, Tensor]:
         """Every parameter, stacked over replicas: views."""

@@ -49,7 +49,7 @@ _DATA = (
     Claim("train-all-overfits", _TABLE1, "Training on all for 54 instead of 25 epochs overfits: 0.166 after 0.222.",
           _ROWS, of_pairs([("baseline-all-long", "baseline-all")], -1, SHORT)),
     Claim("mismatch", "Section 2.1", "Rain rates of training and validation differ almost by two in one region.",
-          (), _untested("it is about the competition's files; `fewer data nowcast --check DIR` counts them")),
+          (), _untested("it is about the competition's files; `fewer data nowcast` counts them")),
     Claim("calibration-mask", "Section 2.1",
           "Weighting probabilities by how the splits differ at each pixel can mend that mismatch.",
           STUDIES, decided("calibration mask", 1, _MASKED)),
