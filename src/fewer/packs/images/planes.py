@@ -31,7 +31,6 @@ _SPARSE, _DENSE, _MAP, _POOL = range(4)
 _ROWS = 4  # output channels that C computes densely at once
 _PAYS = 0.45  # share of kept weights from which a dense product is faster
 _TOGETHER, _PLACES = 8, 128  # images at most, so that small ones fill the registers
-_ROOM = 1 << 26  # numbers that all buffers may hold
 _NOWHERE: tuple[int, ...] = (0,) * 5
 
 Step = tuple[Any, ...]
