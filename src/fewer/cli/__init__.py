@@ -29,6 +29,7 @@ VERBS = {
     "demo": "train, prune, attack, pack and report on embedded data, in minutes",
     "tasks": "what there is; a task's settings with defaults and units",
     "train": "train a task's networks into a run folder, or go on there",
+    "smallest": "the smallest network within a loss, bytes or microseconds, and the curve it saw",
     "evaluate": "a run's metrics on the test split, also under attack",
     "vote": "metrics of several runs as one ensemble",
     "pack": "write a run's kept weights into one small file",

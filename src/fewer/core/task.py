@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from fewer.core.engines.optimizer import Optimizer
 from fewer.core.engines.stochastic import draws
+from fewer.core.recipe import Recipe
 
 __all__ = ["Batch", "Copy", "Data", "Inputs", "Nets", "Noise", "Objective", "Predict", "Task"]
 
@@ -38,6 +39,19 @@ class Noise(Protocol):
     def uniform(self, name: str, shape: tuple[int, ...]) -> Tensor: ...  # in [0, 1)
 
 
+def _augmented(loss: Any, augment: Callable[[Any, Noise], Any]) -> Any:
+    """The loss of the augmented batch; one that augments already stays as it is."""
+    if hasattr(loss, "bare"):
+        return loss
+
+    def call(nets: Nets, batch: Any, noise: Noise) -> Tensor:
+        found: Tensor = loss(nets, augment(batch, noise), noise)
+        return found
+
+    call.bare = loss  # type: ignore[attr-defined]
+    return call
+
+
 @dataclass(frozen=True)
 class Objective(Generic[Batch]):
     """A scalar to descend and the networks it may move. The first to name a network also scores it for pruning."""
@@ -46,9 +60,17 @@ class Objective(Generic[Batch]):
     loss: Callable[[Nets, Batch, Noise], Tensor]  # pure but for buffers; no .item(), no branch on a tensor's value
     every: int = 1
     optimizer: Optimizer | None = None  # None: the run's. One state per objective, counting its own steps
+    augment: Callable[[Batch, Noise], Batch] | None = None  # what training sees of a batch, before any adversary does
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "loss", draws(self.loss))  # dropout reads the loss's noise, whoever calls it
+        loss = self.loss if self.augment is None else _augmented(self.loss, self.augment)
+        object.__setattr__(self, "loss", draws(loss))  # dropout reads the loss's noise, whoever calls it
+
+    @property
+    def bare(self) -> Callable[[Nets, Batch, Noise], Tensor]:
+        """The loss of the batch as it is given: what a hardening attacks, since an adversary comes last."""
+        found: Callable[[Nets, Batch, Noise], Tensor] = getattr(self.loss, "bare", self.loss)
+        return found
 
 
 @dataclass(frozen=True)
@@ -76,6 +98,11 @@ class Task(ABC, Generic[Batch]):
     whole: tuple[str, ...] = ()  # "net.table", "*.places": what pruning leaves whole
     only: tuple[str, ...] = ()  # what alone it may touch; none: every matrix
     recommended: Mapping[str, Any] = {}  # fields of Training that suit the task: {"steps": 2000, "batch": 128}
+
+    @classmethod
+    def recipe(cls, settings: Any) -> Recipe:
+        """How it is trained by default under these settings (None where it has none), and what `--prune auto` does."""
+        return Recipe(cls.recommended)
 
     @abstractmethod
     def networks(self) -> dict[str, nn.Module]:

@@ -43,14 +43,15 @@ def train(
     classes. `bounds` are the lowest and the highest legal input, which no attack leaves. A task is named as on the
     command line, or a class of one's own that can be imported again. `callbacks` are called with every line of the log.
     The words are those of `fewer train`: `settings` of the task as a dict, `prune` as a method with what differs from
-    its defaults, such as "snip,sparsity=0.95", "lamp,when=gradual" or "lottery", `harden` as a kind and a budget, such
-    as "pgd:0.3", `steps`, `batch`, `lr`, `optimizer`, `device` and the others of `fewer.run.options.Words`. Of several
-    `seeds` the first is returned, with all of them in `replicas`.
+    its defaults, such as "auto,sparsity=0.95" (the task's own recipe), "snip,sparsity=0.95", "lamp,when=gradual" or
+    "lottery", `harden` as a kind and a budget, such as "pgd:0.3", `steps`, `batch`, `lr`, `optimizer`, `device` and the
+    others of `fewer.run.options.Words`. Of several `seeds` the first is returned, with all of them in
+    `replicas`.
     """
     from fewer.core.engines.loop import Loop
     from fewer.core.files.run_folder import Folder
     from fewer.core.task import Task
-    from fewer.run.options import job_of
+    from fewer.run.options import job_of, tell_if_worse
 
     def told(line: dict[str, Any]) -> None:
         for call in callbacks:
@@ -69,6 +70,7 @@ def train(
             raise UserError("settings for a network", "none: a network has no settings", "leave them out")
         name, settings, held = give(task, data, validation=validation, bounds=bounds)
     job = job_of(name, {**words, **({"settings": settings} if settings else {})})
+    tell_if_worse(job)
     job.run(Path(out), loop=Loop(on_log=told))
     runs = [load(part.path) for part in Folder(Path(out)).seeds()] if len(job.seeds) > 1 else [load(out)]
     if held is not None or job.task.startswith("__main__:"):

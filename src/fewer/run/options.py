@@ -8,20 +8,27 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
+
+import torch
 
 from fewer.attack.hardening.recipe import harden_text
 from fewer.core.engines.base import Training
 from fewer.core.engines.optimizer import Optimizer
-from fewer.core.errors import UserError
+from fewer.core.errors import Notice, UserError
+from fewer.core.recipe import Recipe, affordable
 from fewer.core.registry import checked_settings, task_class
 from fewer.core.settings import from_text, nearest
-from fewer.pruning.recipe import parse_prune
+from fewer.pruning.pruning import Pruning
+from fewer.pruning.recipe import automatic, parse_prune
 from fewer.run.job import Job
 from fewer.run.presets import expanded, pairs_of, text_of
+from fewer.sparse.convert import BREAK_EVEN
+from fewer.sparse.pattern import has_kernels
 
-__all__ = ["KEYS", "Words", "job_of", "parse_seeds"]
+__all__ = ["KEYS", "Words", "job_of", "parse_seeds", "tell_if_worse"]
 
 _TRAINING = ("steps", "batch", "precision", "device", "validate_every", "patience", "compile")
 _SEEDS = "whole numbers such as 0-4 or 0,3,7"
@@ -55,26 +62,44 @@ KEYS = ("task", *Words.__annotations__)
 _GROUPS = ("optimizer", "prune")  # whose settings may also be words of their own, such as optimizer.lr
 
 
-def job_of(task: str, words: Mapping[str, Any]) -> Job:
-    """The job of a task's name and of `Words`; `optimizer.KEY` and `prune.KEY` add to the text of either."""
+def job_of(task: str, words: Mapping[str, Any], *, device: str | None = None) -> Job:
+    """The job of a task's name and of `Words`; `optimizer.KEY` and `prune.KEY` add to the text of either.
+
+    `device` is where it will be trained, where the words do not say so: a recipe spends updates by what they cost.
+    """
     given = expanded(task, words)
     for key in given:
         if key not in KEYS and key.partition(".")[0] not in _GROUPS:
             raise UserError(f"the word {key!r}", "what `fewer train --help` lists", nearest(key, KEYS))
     settings = pairs_of(given.get("settings", ()))
-    checked_settings(task, settings)
+    kind, auto = task_class(task)[0], automatic(str(given.get("prune", "")))
+    recipe = kind.recipe(checked_settings(task, settings))
     pruning = [f"{key}={text_of(given[key]).replace(',', '+')}" for key in ("sparsity", "only", "skip") if key in given]
+    prune = parse_prune(str(given.get("prune", "")), [*_more(given, "prune"), *pruning], recipe=recipe.prune)
+    training = _training(recipe.recommended(auto=auto), given)
+    engine = str(given.get("engine", "auto"))
+    if auto and prune is not None and _on_kept_weights(recipe, prune, training, engine, device or training.device):
+        engine = "sparse"
+        if "steps" not in given:
+            training = dataclasses.replace(training, steps=affordable(training.steps, prune.sparsity))
     start_from = given.get("start_from")
     return Job(
         task=task,
         settings=settings,
-        training=_training(task_class(task)[0].recommended, given),
-        prune=parse_prune(str(given.get("prune", "")), [*_more(given, "prune"), *pruning]),
+        training=training,
+        prune=prune,
         harden=harden_text(str(given.get("harden", ""))),
-        engine=str(given.get("engine", "auto")),
+        engine=engine,
         seeds=parse_seeds(given.get("seeds", 0)),
         start_from=str(start_from) if start_from else None,
     )
+
+
+def tell_if_worse(job: Job) -> None:
+    """A line where a training prunes in a way that its task knows to be worse; grids compare on purpose, in silence."""
+    recipe = task_class(job.task)[0].recipe(checked_settings(job.task, job.settings))
+    if job.prune and (line := recipe.warning(job.prune.method, job.prune.when, job.prune.sparsity)):
+        warnings.warn(line, Notice, stacklevel=3)
 
 
 def parse_seeds(given: int | str | Sequence[int]) -> tuple[int, ...]:
@@ -97,6 +122,15 @@ def parse_seeds(given: int | str | Sequence[int]) -> tuple[int, ...]:
 
 def _more(given: Mapping[str, Any], group: str) -> list[str]:
     return [f"{key.partition('.')[2]}={text_of(value)}" for key, value in given.items() if key.startswith(f"{group}.")]
+
+
+def _on_kept_weights(recipe: Recipe, prune: Pruning, training: Training, engine: str, device: str) -> bool:
+    """Whether the sparse engine trains it, and an update costs what its kept weights do."""
+    if not recipe.sparse or engine not in ("auto", "sparse") or device != "cpu" or training.compile:
+        return False
+    if prune.only or prune.skip or prune.when in ("gradual", "rounds") or 1 - prune.sparsity > BREAK_EVEN:
+        return False  # what is kept of the whole is not known, or not yet
+    return training.precision != "bfloat16" and has_kernels(torch.zeros(0))
 
 
 def _training(recommended: Mapping[str, Any], given: Mapping[str, Any]) -> Training:

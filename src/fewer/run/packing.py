@@ -16,7 +16,7 @@ from fewer.packs import pack
 from fewer.packs.trace.trace import trace
 from fewer.run.load import Trained
 
-__all__ = ["pack_run"]
+__all__ = ["by_name", "pack_run"]
 
 _CALIBRATION = 512  # training samples from which int8 chooses its steps
 
@@ -26,7 +26,7 @@ def pack_run(run: Trained, path: str | Path, values: str = "float32") -> int:
     check_finite(run.modules, str(run.path))
     task = run.task
     example = task.inputs(task.data("train").take(torch.arange(2)))
-    inputs = _by_name(example)
+    inputs = by_name(example)
     noise = Stream(torch.tensor(run.job.seeds[0]), torch.tensor(0))
 
     def predict(nets: Any, *tensors: Tensor) -> Tensor:
@@ -50,12 +50,13 @@ def pack_run(run: Trained, path: str | Path, values: str = "float32") -> int:
     calibration = None
     if values == "int8":
         count = min(_CALIBRATION, len(task.data("train")))
-        sample = _by_name(task.inputs(task.data("train").take(torch.arange(count))))
+        sample = by_name(task.inputs(task.data("train").take(torch.arange(count))))
         calibration = [np.asarray(tensor) for tensor in sample.values()]
     return pack.write(path, program, tensors, masks=masks, values=values, settings=settings, calibration=calibration)
 
 
-def _by_name(inputs: Any) -> dict[str, Tensor]:
+def by_name(inputs: Any) -> dict[str, Tensor]:
+    """The tensors of a task's inputs by their names; one alone is `x`."""
     if isinstance(inputs, Tensor):
         return {"x": inputs}
     if isinstance(inputs, dict):

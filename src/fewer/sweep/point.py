@@ -88,7 +88,7 @@ def point_of(flat: Mapping[str, Any], labels: Mapping[str, Any]) -> Point:
     words = expanded(task, words)
     words["settings"] = sorted(words["settings"])  # a table has no order
     idle = _idle(words)
-    job = job_of(task, {key: value for key, value in words.items() if key not in idle})
+    job = job_of(task, {key: value for key, value in words.items() if key not in idle}, device=device)
     if len(job.seeds) > 1:
         raise UserError(f"seeds {flat['seed']} in one point", "one seed", "put seed under [axes]")
     shown = {key: value for key, value in labels.items() if key not in idle}

@@ -18,9 +18,9 @@ from fewer.core.settings import either
 from fewer.pruning.criteria import METHODS
 
 EXAMPLES = """examples:
-  fewer train vision --prune snip --sparsity 0.95 --out runs/snip95
+  fewer train vision --prune auto --sparsity 0.95 --out runs/small
   fewer train vision --set network=small-cnn --harden pgd:0.3 --prune lamp,when=gradual --out runs/robust
-  fewer train vision --from runs/snip95 --steps 500 --out runs/tuned"""
+  fewer train vision --from runs/small --steps 500 --out runs/tuned"""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -78,12 +78,13 @@ def run(arguments: argparse.Namespace) -> None:
     from fewer.pruning.reach import count
     from fewer.run.diagnostics import signs
     from fewer.run.load import load
-    from fewer.run.options import KEYS, job_of
+    from fewer.run.options import KEYS, job_of, tell_if_worse
     from fewer.run.tensorboard import watching
 
     if arguments.threads is not None:
         set_threads(arguments.threads)
     job = job_of(arguments.task, {word: getattr(arguments, word) for word in KEYS if word != "task"})
+    tell_if_worse(job)
     rank = int(os.environ.get("RANK", "0"))  # under torchrun only the first process speaks
     if arguments.log and job.prune is not None and job.prune.when == "rounds":
         raise UserError("--log with when=rounds, many trainings in one", "a single training", "leave --log out")

@@ -45,4 +45,4 @@ CRITERIA = {
     "synflow": Criterion("fewer.pruning.criteria.synflow:synflow", iterations=100, blind=True),
     "random": Criterion("fewer.pruning.criteria.random:random", blind=True),
 }
-METHODS = (*CRITERIA, "lottery", "dense")  # what `--prune` takes
+METHODS = ("auto", *CRITERIA, "lottery", "dense")  # what `--prune` takes

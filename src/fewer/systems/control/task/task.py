@@ -13,6 +13,7 @@ from torch.utils import _pytree as pytree
 
 from fewer.core.data import TensorData
 from fewer.core.errors import UserError
+from fewer.core.recipe import Recipe
 from fewer.core.task import Copy, Data, Nets, Noise, Objective, Task
 from fewer.systems.control.task.algorithms.algorithm import Algorithm
 from fewer.systems.control.task.algorithms.bcq import BatchConstrained
@@ -22,6 +23,7 @@ from fewer.systems.control.task.algorithms.normaliser import Normaliser
 from fewer.systems.control.task.algorithms.td3bc import TwinDelayed
 from fewer.systems.control.task.logs.steps import Bounds, Disturbed, Steps, steps_of
 from fewer.systems.control.task.logs.transitions import Transitions
+from fewer.systems.control.task.recipes import RECIPES
 from fewer.systems.control.task.settings import Settings
 from fewer.systems.control.task.worlds.environments import Environment, environment
 
@@ -47,6 +49,11 @@ class Control(Task[Steps]):
     """
 
     recommended: Mapping[str, Any] = {"steps": 5000, "batch": 100}
+
+    @classmethod
+    def recipe(cls, settings: Any) -> Recipe:
+        """By algorithm."""
+        return RECIPES[settings.algorithm]
 
     def __init__(self, settings: Settings | None = None, *, logs: Transitions | None = None) -> None:
         self.settings = settings if settings is not None else Settings()
