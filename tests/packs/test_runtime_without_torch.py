@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scripts.release.wheel import build_wheel, has_auditwheel
 
 from fewer.packs.pack import load, write
 from tests.packs.test_runtime_chain import network
 
-ROOT = Path(__file__).parents[2]
 BASE = ("numpy", "rich", "markdown-it-py", "mdurl", "pygments", "shtab")
 PROGRAM = """
 import json, sys
@@ -41,12 +41,7 @@ print(json.dumps({"answers": answers, "compiled": compiled, "modules": modules})
 
 def install(site: Path, folder: Path) -> None:
     """A wheel built from this tree, and the distributions of the base install, into site-packages."""
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, folder / name)
-    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("*.so", "*.egg-info", "__pycache__"))
-    build = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
-    subprocess.run([sys.executable, "-c", build, str(folder)], cwd=folder, check=True, capture_output=True)
-    with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
+    with zipfile.ZipFile(build_wheel(folder)) as wheel:
         wheel.extractall(site)
     for distribution in BASE:
         for file in importlib.metadata.files(distribution) or []:
@@ -65,6 +60,42 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "tree").mkdir()
     install(site, folder / "tree")
     return folder / "venv" / "bin" / "python"
+
+
+def said(python: Path, *words: str) -> str:
+    """What a command of the fresh environment prints, run where nothing of this tree is found."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    done = subprocess.run([str(python), *words], capture_output=True, text=True, env=environment, cwd=python.parent)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def wheel_of(python: Path) -> Path:
+    return next((python.parents[2] / "tree").glob("*.whl"))
+
+
+def test_the_command_line_and_a_shipped_pack_work_in_an_empty_environment(python: Path) -> None:
+    assert "usage: fewer" in said(python, "-m", "fewer", "--help")
+    assert "3197" in said(python, "-m", "fewer", "run", "digits-3197", "--info").replace(",", "")
+
+
+@pytest.mark.skipif(not has_auditwheel(), reason="auditwheel is not installed")
+def test_the_wheel_runs_on_other_linux_systems(python: Path) -> None:
+    assert "manylinux" in wheel_of(python).name
+
+
+def test_extensions_come_without_what_only_a_debugger_reads(python: Path) -> None:
+    with zipfile.ZipFile(wheel_of(python)) as wheel:
+        sizes = {item.filename: item.file_size for item in wheel.infolist() if item.filename.endswith(".so")}
+        assert all(b".debug_info" not in wheel.read(name) for name in sizes)
+    assert sum(sizes.values()) < 1e6
+
+
+def test_a_wheel_built_without_a_compiler_has_no_extensions_and_everything_else(python: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(wheel_of(python)) as wheel, zipfile.ZipFile(build_wheel(tmp_path, compiler=False)) as plain:
+        kept = {name for name in plain.namelist() if ".dist-info/" not in name}
+        assert not {name for name in kept if name.endswith(".so")}
+        assert kept == {name for name in wheel.namelist() if not name.endswith(".so") and ".dist-info/" not in name}
 
 
 def test_a_pack_predicts_where_torch_is_not_installed(python: Path, tmp_path: Path) -> None:

@@ -69,16 +69,14 @@ VERSION(avx512, AVX512, 8, 16)
 static const Version *version = &version_portable;
 
 static int pick(const char *name) {
+    switch (instructions(name)) {
+        case PORTABLE: return version = &version_portable, 1;
 #if SEVERAL
-    __builtin_cpu_init();
-    const int wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-                     __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-    const int middle = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    if (wide && (!name || !strcmp(name, "avx512"))) return version = &version_avx512, 1;
-    if (middle && (!name || !strcmp(name, "avx2"))) return version = &version_avx2, 1;
+        case WITH_AVX2: return version = &version_avx2, 1;
+        case WITH_AVX512: return version = &version_avx512, 1;
 #endif
-    if (!name || !strcmp(name, "portable")) return version = &version_portable, 1;
-    return 0;
+        default: return 0;
+    }
 }
 
 /* A copy of an array of `count` numbers of four bytes, or any number of them where count is -1. */

@@ -10,14 +10,16 @@
 #include <stdlib.h>
 
 #include "runtime_kernels.h"
+#include "runtime_lanes.h"
 
-/* One step of a chain. A layer has kept weights twice: by columns (one sample) and by rows (many samples). */
+/* One step of a chain. A layer has kept weights twice: by columns or in lanes (one sample), and by rows (many samples). */
 typedef struct {
     int layer, dense;
     ptrdiff_t inputs, outputs;
     float *centre, *factor, *shift;     /* not a layer: y = (x - centre) * factor + shift */
-    uint32_t *column_starts, *row_starts, *columns;
-    uint16_t *rows;
+    uint32_t *column_starts, *row_starts;
+    uint16_t *rows, *columns;
+    Lanes lanes;
     float *by_column, *by_row, *bias;
     Activation activation;
 } Stage;
@@ -45,6 +47,16 @@ typedef struct {
 
 INLINE ptrdiff_t padded(ptrdiff_t count) { return (count + WIDE - 1) / WIDE * WIDE; }
 
+INLINE void layer_of_one(const Stage *stage, ptrdiff_t outputs, const float *x, float *y) {
+    memcpy(y, stage->bias, (size_t)outputs * sizeof *y);
+    if (stage->lanes.steps)
+        one_in_lanes(&stage->lanes, outputs, x, y);
+    else if (stage->dense)
+        one_dense(stage->by_column, (stage->inputs + 3) / 4 * 4, outputs, x, y);
+    else
+        one_sparse(stage->column_starts, stage->rows, stage->by_column, stage->inputs, x, y);
+}
+
 /* A sample from start to end; `scratch` holds two padded rows of the widest layer. */
 INLINE void one_sample(const Chain *chain, const float *input, float *output, float *scratch) {
     float *x = scratch, *y = scratch + chain->widest;
@@ -54,11 +66,7 @@ INLINE void one_sample(const Chain *chain, const float *input, float *output, fl
         if (stage->layer) {
             const ptrdiff_t outputs = padded(stage->outputs);
             for (ptrdiff_t j = stage->inputs; j % 4; j++) x[j] = 0.0f;
-            memcpy(y, stage->bias, (size_t)outputs * sizeof *y);
-            if (stage->dense)
-                one_dense(stage->by_column, (stage->inputs + 3) / 4 * 4, outputs, x, y);
-            else
-                one_sparse(stage->column_starts, stage->rows, stage->by_column, stage->inputs, x, y);
+            layer_of_one(stage, outputs, x, y);
             float *swap = x;
             x = y, y = swap;
         } else {
@@ -70,31 +78,48 @@ INLINE void one_sample(const Chain *chain, const float *input, float *output, fl
     memcpy(output, x, (size_t)chain->outputs * sizeof *x);
 }
 
+/* Rows of samples to feature by feature, `width` places each; sixteen features at a time, so that lines are read once. */
+INLINE void to_features(const float *restrict input, ptrdiff_t stride, ptrdiff_t features, ptrdiff_t samples,
+                        ptrdiff_t width, float *restrict x) {
+    for (ptrdiff_t first = 0; first < features; first += WIDE) {
+        const ptrdiff_t last = first + WIDE < features ? first + WIDE : features;
+        for (ptrdiff_t n = 0; n < samples; n++)
+            for (ptrdiff_t j = first; j < last; j++) x[j * width + n] = input[n * stride + j];
+    }
+    for (ptrdiff_t j = 0; samples < width && j < features; j++)
+        for (ptrdiff_t n = samples; n < width; n++) x[j * width + n] = 0.0f;
+}
+
+INLINE void to_samples(const float *restrict x, ptrdiff_t width, ptrdiff_t features, ptrdiff_t samples,
+                       ptrdiff_t stride, float *restrict output) {
+    for (ptrdiff_t first = 0; first < features; first += WIDE) {
+        const ptrdiff_t last = first + WIDE < features ? first + WIDE : features;
+        for (ptrdiff_t n = 0; n < samples; n++)
+            for (ptrdiff_t j = first; j < last; j++) output[n * stride + j] = x[j * width + n];
+    }
+}
+
 /* Up to BLOCK samples from start to end, feature by feature. */
 INLINE void block_of_samples(const Chain *chain, const float *input, float *output, ptrdiff_t samples, float *scratch) {
     const int lanes = (int)((samples + WIDE - 1) / WIDE);
+    const ptrdiff_t width = lanes * WIDE;
     float *x = scratch, *y = scratch + chain->widest * BLOCK;
-    for (ptrdiff_t j = 0; j < chain->inputs; j++) {
-        for (ptrdiff_t n = 0; n < samples; n++) x[j * BLOCK + n] = input[n * chain->inputs + j];
-        for (ptrdiff_t n = samples; n < lanes * WIDE; n++) x[j * BLOCK + n] = 0.0f;
-    }
+    to_features(input, chain->inputs, chain->inputs, samples, width, x);
     for (Py_ssize_t s = 0; s < chain->count; s++) {
         const Stage *stage = chain->stages + s;
         if (stage->layer) {
-            rows_of(stage->row_starts, stage->columns, stage->by_row, stage->bias, stage->outputs, x, y, BLOCK, lanes);
+            layer_of_samples(stage->row_starts, stage->columns, stage->by_row, stage->bias, stage->outputs, x, y, lanes);
             float *swap = x;
             x = y, y = swap;
         } else {
             for (ptrdiff_t i = 0; i < stage->outputs; i++) {
                 const float centre = stage->centre[i], factor = stage->factor[i], shift = stage->shift[i];
-                for (ptrdiff_t n = 0; n < lanes * WIDE; n++) x[i * BLOCK + n] = (x[i * BLOCK + n] - centre) * factor + shift;
+                for (ptrdiff_t n = 0; n < width; n++) x[i * width + n] = (x[i * width + n] - centre) * factor + shift;
             }
         }
-        if (stage->activation.kind != NOTHING)
-            for (ptrdiff_t i = 0; i < stage->outputs; i++) activate(x + i * BLOCK, lanes * WIDE, stage->activation);
+        if (stage->activation.kind != NOTHING) activate(x, stage->outputs * width, stage->activation);
     }
-    for (ptrdiff_t n = 0; n < samples; n++)
-        for (ptrdiff_t i = 0; i < chain->outputs; i++) output[n * chain->outputs + i] = x[i * BLOCK + n];
+    to_samples(x, width, chain->outputs, samples, chain->outputs, output);
 }
 
 #define VERSION(suffix, attribute, width)                                                                             \
@@ -121,16 +146,14 @@ VERSION(avx512, AVX512, 16)
 static const Kernels *kernels = &kernels_portable;
 
 static int pick(const char *name) {
+    switch (instructions(name)) {
+        case PORTABLE: return kernels = &kernels_portable, 1;
 #if SEVERAL
-    __builtin_cpu_init();
-    const int wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-                     __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-    const int middle = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    if (wide && (!name || !strcmp(name, "avx512"))) return kernels = &kernels_avx512, 1;
-    if (middle && (!name || !strcmp(name, "avx2"))) return kernels = &kernels_avx2, 1;
+        case WITH_AVX2: return kernels = &kernels_avx2, 1;
+        case WITH_AVX512: return kernels = &kernels_avx512, 1;
 #endif
-    if (!name || !strcmp(name, "portable")) return kernels = &kernels_portable, 1;
-    return 0;
+        default: return 0;
+    }
 }
 
 #include "runtime_chain.h"

@@ -45,16 +45,20 @@ static int read_layer(Stage *stage, PyObject *entry) {
     stage->rows = copied(rows, (size_t)kept, 2, (size_t)kept, &failed);
     stage->by_column = copied(by_column, cells, 4, cells, &failed);
     stage->row_starts = copied(row_starts, (size_t)outputs + 1, 4, (size_t)outputs + 1, &failed);
-    stage->columns = copied(columns, (size_t)kept, 4, (size_t)kept, &failed);
+    uint32_t *wide_columns = copied(columns, (size_t)kept, 4, (size_t)kept, &failed);
     stage->by_row = copied(by_row, (size_t)kept, 4, (size_t)kept, &failed);
     stage->bias = copied(bias, (size_t)outputs, 4, wide, &failed);
-    if (failed) return 0;
+    stage->columns = calloc((size_t)kept + 1, sizeof *stage->columns);
+    if (failed || !stage->columns) return free(wide_columns), 0;
     int right = rising(stage->column_starts, inputs, (size_t)kept) && rising(stage->row_starts, outputs, (size_t)kept);
     for (Py_ssize_t p = 0; right && p < kept; p++) {
-        right = stage->rows[p] < outputs && stage->columns[p] < (uint32_t)inputs;
-        stage->columns[p] *= BLOCK; /* from here on an offset into the block of samples */
+        right = stage->rows[p] < outputs && wide_columns[p] < (uint32_t)inputs;
+        stage->columns[p] = (uint16_t)wide_columns[p];
     }
     if (!right) PyErr_SetString(PyExc_ValueError, "kept weights outside their layer");
+    if (right && !stage->dense && kernels->lanes == WIDE)
+        right = make_lanes(&stage->lanes, stage->row_starts, wide_columns, stage->by_row, outputs);
+    free(wide_columns);
     return right;
 }
 
@@ -83,7 +87,7 @@ static void chain_free(PyObject *object) {
         Stage *stage = chain->stages + s;
         free(stage->centre), free(stage->factor), free(stage->shift), free(stage->bias);
         free(stage->column_starts), free(stage->rows), free(stage->by_column);
-        free(stage->row_starts), free(stage->columns), free(stage->by_row);
+        free(stage->row_starts), free(stage->columns), free(stage->by_row), free_lanes(&stage->lanes);
     }
     free(chain->stages), free(chain->scratch);
     Py_TYPE(object)->tp_free(object);

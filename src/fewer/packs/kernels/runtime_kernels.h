@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "instructions.h"
+
 #define INLINE static inline __attribute__((always_inline))
 #define WIDE 16                 /* floats of the widest vector */
 #define BLOCK (4 * WIDE)        /* samples that pass through a chain together */
@@ -139,6 +141,43 @@ INLINE void rows_of(const uint32_t *starts, const uint32_t *offsets, const float
     }
 }
 
+/* `lanes` vectors of one row, samples side by side: few vectors are summed in parts, since an addition waits for the last. */
+INLINE void row_of_samples(const uint16_t *restrict columns, const float *restrict values, uint32_t from, uint32_t to,
+                           float bias, const float *restrict x, float *restrict y, const int lanes) {
+    const int parts = 4 / lanes;
+    Vector sums[4];
+#pragma GCC unroll 4
+    for (int k = 0; k < lanes * parts; k++) sums[k] = (Vector){0} + (k < lanes ? bias : 0.0f);
+    for (; from + (uint32_t)parts <= to; from += (uint32_t)parts) {
+#pragma GCC unroll 4
+        for (int k = 0; k < lanes * parts; k++) {
+            const float *source = x + (size_t)columns[from + (uint32_t)(k / lanes)] * (size_t)(lanes * WIDE);
+            sums[k] += *(const Vector *)(source + k % lanes * WIDE) * values[from + (uint32_t)(k / lanes)];
+        }
+    }
+    for (; from < to; from++) {
+#pragma GCC unroll 4
+        for (int k = 0; k < lanes; k++)
+            sums[k] += *(const Vector *)(x + ((size_t)columns[from] * (size_t)lanes + (size_t)k) * WIDE) * values[from];
+    }
+#pragma GCC unroll 4
+    for (int k = lanes; k < lanes * parts; k++) sums[k % lanes] += sums[k];
+#pragma GCC unroll 4
+    for (int k = 0; k < lanes; k++) *(Vector *)(y + k * WIDE) = sums[k];
+}
+
+/* A layer for `lanes` vectors of samples, feature by feature. */
+INLINE void layer_of_samples(const uint32_t *starts, const uint16_t *columns, const float *values, const float *biases,
+                             ptrdiff_t outputs, const float *x, float *y, int lanes) {
+#define SOME(n)                                                                                                 \
+    case n:                                                                                                     \
+        for (ptrdiff_t i = 0; i < outputs; i++)                                                                 \
+            row_of_samples(columns, values, starts[i], starts[i + 1], biases[i], x, y + i * n * WIDE, n);       \
+        break;
+    switch (lanes) { SOME(1) SOME(2) SOME(3) SOME(4) }
+#undef SOME
+}
+
 /* Many places at once, any number of them: what a sparse convolution of stride 1 is on a flat padded image. */
 INLINE void spread_over(const uint32_t *starts, const uint32_t *offsets, const float *values, const float *biases,
                         ptrdiff_t outputs, const float *x, float *y, ptrdiff_t count, Activation f) {
@@ -155,13 +194,5 @@ INLINE void spread_over(const uint32_t *starts, const uint32_t *offsets, const f
         }
     activate(y, outputs * count, f);
 }
-
-#if defined(__x86_64__) && defined(__GNUC__)
-#define SEVERAL 1
-#define AVX512 __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,prefer-vector-width=512")))
-#define AVX2 __attribute__((target("avx2,fma")))
-#else
-#define SEVERAL 0
-#endif
 
 #endif

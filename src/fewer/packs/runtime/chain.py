@@ -2,7 +2,8 @@
 
 A unit that nothing feeds always says the same, which its readers' biases can take over; a unit that nobody reads
 need not be computed. Both are common at high sparsity, and both are removed before the weights are laid out: by
-columns for one sample (dense where that is faster, else with columns of zero inputs skipped), by rows for many.
+columns for one sample (dense where that is faster, else in lanes or with columns of zero inputs skipped), by rows for
+many.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ _KINDS = {"relu": 1, "leaky_relu": 2, "elu": 3, "tanh": 4, "sigmoid": 5, "gelu":
 _WIDEST, _MOST_AXES = 65535, 7
 # beyond this many kept weights a layer that keeps this share is better served by a dense product
 _LARGE, _DENSE = 20_000, 0.5
+_IN_LANES = 16  # floats in a vector where C takes kept weights of sixteen rows at once
 
 
 def kernels() -> ModuleType | None:
@@ -220,8 +222,9 @@ def _layout(layer: Layer, lanes: int, *, skips: bool) -> tuple[Any, ...]:
     rows, columns = np.nonzero(layer.weight)
     order = np.lexsort((rows, columns))
     kept, padded = len(rows), -(-outputs // 16) * 16
-    # counted in cycles: a vector of a dense column against a kept weight of its own, half of them skipped after a ReLU
-    dense = -(-inputs // 4) * 4 * padded / lanes < kept * (0.6 if skips else 1.2)
+    # counted in vectors of a dense column: a kept weight of its own, half skipped after a ReLU, or many in lanes
+    cost = 0.3 if lanes == _IN_LANES else 0.6 if skips else 1.2
+    dense = -(-inputs // 4) * 4 * padded / lanes < kept * cost
     by_column = layer.weight[rows, columns][order]
     if dense:
         cells = np.zeros((-(-inputs // 4) * 4, padded), dtype=np.float32)
