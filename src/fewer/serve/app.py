@@ -26,13 +26,14 @@ from fewer.serve.fields import Deadline
 from fewer.serve.limits import Gate, Limits, Refusal
 from fewer.serve.metrics import Metrics
 from fewer.serve.models import Model
+from fewer.serve.open_inference.routes import OpenInference
 from fewer.serve.predict import Predictions, Receive, Scope, Send, refuse, whole_body
 from fewer.serve.service import Service, services_of
 
 __all__ = ["Application"]
 
 STATIC = Path(__file__).parent / "static"
-_OPEN = ("/healthz", "/static/")  # needs no token: says nothing about models
+_OPEN = ("/healthz", "/static/", "/v2/health/")  # needs no token: says nothing about models
 _TURN = 0.0005  # seconds that the event loop waits for a thread: a short answer should not wait for a long one
 _HEADERS = {
     # pages load nothing from elsewhere and cannot be framed
@@ -60,6 +61,7 @@ class Application:
         self.metrics = Metrics(list(self.services), [model.name for model in models], workers)
         self.door = Door(self.limits, self.metrics)
         self.predictions = Predictions(self.services, self.limits, self.metrics)
+        self.inference = OpenInference(self.predictions, lambda: True)
         self._listed = [self.services[model.task].described(model) for model in models]
         self._paths = {f"/v1/{task}/predict": task for task in self.services}
         self.web = self._built()
@@ -72,6 +74,9 @@ class Application:
         path = scope["path"]
         try:
             self._admit(path, scope)
+            if path == "/v2" or path.startswith("/v2/"):
+                await self.inference.answer(scope, receive, send)
+                return
             task = self._paths.get(path)
             if task is not None:
                 await self.predictions.answer(task, scope, receive, send)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,6 +31,12 @@ class Model:
     task: str
     pack: Pack
     size_bytes: int
+    digest: str  # SHA-256 of the file, in hexadecimal
+
+    @property
+    def version(self) -> str:
+        """The digest's beginning: another file is another version, whoever numbers them."""
+        return self.digest[:12]
 
     @cached_property
     def inputs(self) -> tuple[Input, ...]:
@@ -45,6 +52,12 @@ class Model:
         """A batch of zeros: to warm up and to time."""
         return [np.zeros((samples, *item.shape), dtype=item.dtype) for item in self.inputs]
 
+    @cached_property
+    def output(self) -> Input:
+        """What it answers, without the samples' axis."""
+        found = self.predict(self.blank(1))
+        return Input("output", found.shape[1:], found.dtype.name)
+
     def described(self) -> dict[str, Any]:
         """What it is, as `/v1/models` says it; what it is asked is its service's to say."""
         left = count(self.pack)
@@ -52,6 +65,8 @@ class Model:
         return {
             "name": self.name,
             "task": self.task,
+            "version": self.version,
+            "digest": f"sha256:{self.digest}",
             "bytes": self.size_bytes,
             "weights": left.weights,
             "kept": left.kept,
@@ -72,22 +87,23 @@ def open_models(places: Sequence[str], *, allowance: Allowance | None = None) ->
     """Packs, run folders and names of the zoo; all of the zoo where nothing is named. Equal names get a number."""
     models: list[Model] = []
     for place in places or zoo.names():
-        pack, size = _opened(place, allowance)
+        pack, data = _opened(place, allowance)
         stem = Path(place).name.removesuffix(".pack")
         taken = {model.name for model in models}
         name = next(n for n in (stem, *(f"{stem}-{count}" for count in range(2, 1000))) if n not in taken)
-        models.append(Model(name, str(pack.settings.get("task", "own")), pack, size))
+        task = str(pack.settings.get("task", "own"))
+        models.append(Model(name, task, pack, len(data), hashlib.sha256(data).hexdigest()))
     return models
 
 
-def _opened(place: str, allowance: Allowance | None) -> tuple[Pack, int]:
+def _opened(place: str, allowance: Allowance | None) -> tuple[Pack, bytes]:
     if Path(place).is_dir():
         return _packed(Path(place))
     path = zoo.find(place, "a pack, a run folder or a name of the zoo")
-    return load(path, allowance=allowance), path.stat().st_size
+    return load(path, allowance=allowance), path.read_bytes()
 
 
-def _packed(run: Path) -> tuple[Pack, int]:
+def _packed(run: Path) -> tuple[Pack, bytes]:
     """A finished run as the pack that `fewer pack` would write of it; the only place that needs torch."""
     try:
         from fewer.run import load as runs
@@ -98,5 +114,5 @@ def _packed(run: Path) -> tuple[Pack, int]:
         ) from None
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "run.pack"
-        size = pack_run(runs.load(run), file)
-        return load(file, allowance=Allowance.unlimited()), size
+        pack_run(runs.load(run), file)
+        return load(file, allowance=Allowance.unlimited()), file.read_bytes()

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qs
 
 import numpy as np
@@ -24,17 +24,25 @@ from fewer.serve.models import Model
 from fewer.serve.nested import fields_of
 from fewer.serve.queue import Queue, timed
 from fewer.serve.service import Service
-from fewer.serve.written import write_json
 
-__all__ = ["Predictions", "Receive", "Scope", "Send"]
+__all__ = ["SHORT_BYTES", "SHORT_NUMBERS", "Answer", "Predictions", "Receive", "Scope", "Send", "refuse"]
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 T = TypeVar("T")
-_SHORT_BYTES = 1 << 14  # of a JSON request that is understood in the event loop: two milliseconds at most
-_SHORT_NUMBERS = 2048  # of an answer that is written there
+SHORT_BYTES = 1 << 14  # of a JSON request that is understood in the event loop: two milliseconds at most
+_ROW_BYTES = 1024  # of a request that may be a single sample's: a longer one is not parsed to find that out
+SHORT_NUMBERS = 2048  # of an answer that is written there
 _log = logging.getLogger("fewer.serve")
+
+
+class Answer(NamedTuple):
+    """What a good request gets."""
+
+    kind: bytes
+    body: bytes
+    headers: tuple[tuple[bytes, bytes], ...]
 
 
 class Predictions:
@@ -48,16 +56,30 @@ class Predictions:
             for service in services.values()
             for model in service.models.values()
         }
+        self._told = {
+            model.name: (
+                (b"fewer-model", ascii(model.name)[1:-1].encode()),
+                (b"fewer-version", model.version.encode()),
+                (b"fewer-digest", b"sha256:" + model.digest.encode()),
+            )
+            for service in services.values()
+            for model in service.models.values()
+        }
         self._arrivals = Arrivals(limits.pending_bytes)
         self._unread = 0  # bytes of requests that wait to be understood
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="aside")
+        # one for each model: a long request to one is not to hold up another's
+        self._threads = {name: ThreadPoolExecutor(1, thread_name_prefix="aside") for name in self._seconds}
 
     async def answer(self, task: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request to its end; whatever goes wrong has a status and a reason."""
+        """One request to its end."""
+        await self.settle(task, self._answer(task, scope, receive), send)
+
+    async def settle(self, task: str, answering: Awaitable[Answer], send: Send, *, word: str = "detail") -> None:
+        """Send the answer, or a status and a reason for whatever goes wrong, under this word; count either."""
         start = time.perf_counter()
         refusal: Refusal | None = None
         try:
-            status, kind, body = await self._answer(task, scope, receive)
+            answer = await answering
         except Refusal as error:
             refusal = error.with_traceback(None)  # its frames hold the body, and this one would hold them
         except UserError as error:
@@ -66,15 +88,15 @@ class Predictions:
             _log.exception("predict %s", task)
             refusal = Refusal(500, "the server failed; its log says why")
         # before it leaves: whoever has an answer finds it counted, whichever worker is asked
-        self.metrics.request(task, refusal.status if refusal else status, time.perf_counter() - start)
+        self.metrics.request(task, refusal.status if refusal else 200, time.perf_counter() - start)
         if refusal:
-            await refuse(refusal, send)
+            await refuse(refusal, send, word=word)
             return
-        headers: list[tuple[bytes, bytes]] = [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        headers = [(b"content-type", answer.kind), (b"content-length", b"%d" % len(answer.body)), *answer.headers]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": answer.body})
 
-    async def _answer(self, task: str, scope: Scope, receive: Receive) -> tuple[int, bytes, bytes]:
+    async def _answer(self, task: str, scope: Scope, receive: Receive) -> Answer:
         service = self.services[task]
         if scope["method"] != "POST":
             raise Refusal(405, f"{scope['method']}; expected POST", (("allow", "POST"),))
@@ -86,40 +108,43 @@ class Predictions:
             raise Refusal(415, f"content-type {kind[:80] or 'none'!r}; expected application/json or {NPZ[0]}")
         packed = kind in NPZ
         deadline = Deadline.after(self.limits.seconds)
-        body = await self._body(headers, receive, deadline)
-        if packed or len(body) > _SHORT_BYTES:  # a few bytes may unfold to megabytes
-            arrays, single = await self._read_aside(service, model, body, packed, deadline)
+        body = await self.body(headers, receive, deadline)
+        if packed or len(body) > SHORT_BYTES:  # a few bytes may unfold to megabytes
+            read = partial(service.read, model, body, packed=packed, limits=self.limits, deadline=deadline)
+            arrays, single = await self.read_aside(model, read, len(body), deadline)
         else:
-            row = service.row(model, fields_of(body)) if service.reads_rows else None
+            row = service.row(model, fields_of(body)) if service.reads_rows and len(body) <= _ROW_BYTES else None
             if row is not None:
                 said = service.row_answer(model, row, await self._queue(model).put_row(row, deadline))
-                return 200, b"application/json", said
+                return Answer(b"application/json", said, self.told(model))
             arrays, single = service.read(model, body, packed=False, limits=self.limits, deadline=deadline)
         del body
-        output = await self._predicted(model, arrays, deadline)
+        output = await self.predicted(model, arrays, deadline)
 
-        def written() -> tuple[int, bytes, bytes]:
+        def written() -> Answer:
             if packed and b"application/json" not in headers.get(b"accept", b""):
-                return 200, NPZ[0].encode(), write_npz({"output": output[0] if single else output})
-            return 200, b"application/json", write_json(service.answer(model, arrays, output, single), deadline)
+                return Answer(NPZ[0].encode(), write_npz({"output": output[0] if single else output}), self.told(model))
+            said = service.written(model, arrays, output, single=single, deadline=deadline)
+            return Answer(b"application/json", said, self.told(model))
 
-        return written() if output.size <= _SHORT_NUMBERS else await self._aside(written, deadline)
+        return written() if output.size <= SHORT_NUMBERS else await self.aside(model, written, deadline)
 
-    async def _read_aside(
-        self, service: Service, model: Model, body: bytes, packed: bool, deadline: Deadline
-    ) -> tuple[list[Array], bool]:
-        """A long body, in its turn; those that wait for it are bounded as those that are read."""
-        if self._unread and self._unread + len(body) > self.limits.pending_bytes:
+    def told(self, model: Model) -> tuple[tuple[bytes, bytes], ...]:
+        """Headers that say which pack answered."""
+        return self._told[model.name]
+
+    async def read_aside(self, model: Model, read: Callable[[], T], size: int, deadline: Deadline) -> T:
+        """A long body of so many bytes, in its turn; those that wait for it are bounded as those that are read."""
+        if self._unread and self._unread + size > self.limits.pending_bytes:
             raise Refusal(503, "too many large requests wait; come back in a second")
-        self._unread += len(body)
+        self._unread += size
         try:
-            read = partial(service.read, model, body, packed=packed, limits=self.limits, deadline=deadline)
-            return await self._aside(read, deadline)
+            return await self.aside(model, read, deadline)
         finally:
-            self._unread -= len(body)
+            self._unread -= size
 
-    async def _aside(self, work: Callable[[], T], deadline: Deadline) -> T:
-        """In a thread, one after the other: work that would keep the event loop from listening."""
+    async def aside(self, model: Model, work: Callable[[], T], deadline: Deadline) -> T:
+        """In the model's thread, one after the other: work that would keep the event loop from listening."""
 
         def in_time() -> T:
             deadline.check()
@@ -127,11 +152,11 @@ class Predictions:
 
         try:
             async with asyncio.timeout(deadline.left):
-                return await asyncio.get_running_loop().run_in_executor(self._thread, in_time)
+                return await asyncio.get_running_loop().run_in_executor(self._threads[model.name], in_time)
         except TimeoutError:
             raise deadline.refusal() from None
 
-    async def _body(self, headers: dict[bytes, bytes], receive: Receive, deadline: Deadline) -> bytes:
+    async def body(self, headers: dict[bytes, bytes], receive: Receive, deadline: Deadline) -> bytes:
         """Read with what has arrived counted, so that many large requests cannot exhaust the memory."""
         length = headers.get(b"content-length")
         if length is not None and length.isdigit() and int(length) > self.limits.body_bytes:
@@ -147,7 +172,7 @@ class Predictions:
             )
         return queue
 
-    async def _predicted(self, model: Model, arrays: list[Array], deadline: Deadline) -> Array:
+    async def predicted(self, model: Model, arrays: list[Array], deadline: Deadline) -> Array:
         """Of many samples part after part, so that others come in between and memory is that of a part."""
         queue, samples = self._queue(model), len(arrays[0])
         most = queue.most_together
@@ -158,7 +183,8 @@ class Predictions:
 
     def close(self) -> None:
         """Wait for what runs."""
-        self._thread.shutdown()
+        for thread in self._threads.values():
+            thread.shutdown()
         for queue in self._queues.values():
             queue.close()
 
@@ -186,9 +212,9 @@ async def _within(coming: Awaitable[MutableMapping[str, Any]], deadline: Deadlin
         raise Refusal(408, "a body that comes too slowly") from None
 
 
-async def refuse(refusal: Refusal, send: Send) -> None:
-    """A JSON answer with the reason."""
-    body = json.dumps({"detail": " ".join(refusal.reason.split())}).encode()
+async def refuse(refusal: Refusal, send: Send, *, word: str = "detail") -> None:
+    """A JSON answer with the reason under this word."""
+    body = json.dumps({word: " ".join(refusal.reason.split())}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
     headers += [(name.encode(), value.encode()) for name, value in refusal.headers]
     if refusal.status in (408, 413):  # what is left of the body is not read

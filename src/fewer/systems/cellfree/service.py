@@ -20,16 +20,20 @@ from starlette.concurrency import run_in_threadpool
 from fewer.core.errors import UserError
 from fewer.core.settings import from_text
 from fewer.packs.file.tensors import Array
-from fewer.serve.fields import RequestField
+from fewer.serve.fields import Deadline, RequestField
 from fewer.serve.limits import Gate, Refusal
 from fewer.serve.models import Model
 from fewer.serve.service import Row, Schema, Service, object_schema
+from fewer.serve.written import shares
 from fewer.systems.cellfree.task.settings import Settings
 
 __all__ = ["CellFreeService"]
 
 _PIXELS = 96  # of the map's background, a side
 _LOUDEST = 10_000  # dB
+_ENDINGS = 1 << 14  # of answers that are kept, two megabytes
+_SLOTS = 62  # whose bits a whole number holds
+_TOGETHER = 256  # phones that are written at once: half a millisecond
 
 
 class Place(BaseModel):
@@ -49,13 +53,26 @@ class _Facts:
     measured: int
     candidates: list[list[int]] | None  # by master
     shares: str  # how a row of probabilities is written
+    endings: dict[tuple[int, int], str]  # what follows them, by master and the bits of who is chosen
 
     @classmethod
     def of(cls, model: Model, world: Any) -> _Facts:
         known = None if isinstance(world, str) else world.clusters.candidates.tolist()
         slots = len(model.predict(model.blank(1))[0])
         count = _count(model) if known is None else len(known)
-        return cls(count, model.inputs[1].shape[0], known, ",".join(["%.6f"] * slots))
+        return cls(count, model.inputs[1].shape[0], known, ",".join(["%.6f"] * slots), {})
+
+    def ending(self, candidates: list[list[int]], master: int, chosen: int) -> str:
+        """The candidates and those of them whose bits are set, and the end of the phone's object."""
+        found = self.endings.get((master, chosen))
+        if found is None:
+            if len(self.endings) >= _ENDINGS:
+                self.endings.clear()
+            near = candidates[master]
+            serving = ",".join(str(c) for slot, c in enumerate(near) if slot == 0 or chosen >> slot & 1)
+            found = f'],"candidates":[{",".join(map(str, near))}],"access_points":[{serving}]}}'
+            self.endings[(master, chosen)] = found
+        return found
 
 
 class CellFreeService(Service):
@@ -128,6 +145,24 @@ class CellFreeService(Service):
     def answer(self, model: Model, arrays: Sequence[Array], output: Array, single: bool) -> dict[str, Any]:
         phones = [self._phone(model, int(master), row) for master, row in zip(arrays[0], output.tolist())]
         return phones[0] if single else {"phones": phones}
+
+    def written(
+        self, model: Model, arrays: Sequence[Array], output: Array, *, single: bool, deadline: Deadline
+    ) -> bytes:
+        facts = self._facts[model.name]
+        plain = not single and output.shape[1] <= _SLOTS and bool((output >= 0).all() and (output <= 1).all())
+        if facts.candidates is None or not plain:
+            return super().written(model, arrays, output, single=single, deadline=deadline)
+        chosen = ((output >= 0.5) @ (1 << np.arange(output.shape[1]))).tolist()
+        masters, written = arrays[0].tolist(), []
+        for first in range(0, len(masters), _TOGETHER):
+            deadline.check()
+            part = slice(first, first + _TOGETHER)
+            written += [
+                f'{{"master":{master},"probabilities":[{row}{facts.ending(facts.candidates, master, bits)}'
+                for master, bits, row in zip(masters[part], chosen[part], shares(output[part]))
+            ]
+        return f'{{"phones":[{",".join(written)}]}}'.encode()
 
     def _phone(self, model: Model, master: int, probabilities: list[float]) -> dict[str, Any]:
         """The master always serves; others from a probability of one half."""
