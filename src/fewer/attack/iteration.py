@@ -7,7 +7,8 @@ still standing pays for those alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -120,7 +121,7 @@ class Attack:
 
     def last(self, nets: NetworkSet, batch: Any, noise: Noise, visit: Callable[[State], None] | None = None) -> State:
         """The final state; `visit` is shown the state after each round."""
-        with torch.no_grad():
+        with torch.no_grad(), _still(nets):
             running = self.rounds(frozen(nets), self.begin(batch, noise))
             state = next(running)
             while True:
@@ -131,6 +132,20 @@ class Attack:
                 except StopIteration as stop:
                     final: State = stop.value
                     return final
+
+
+@contextmanager
+def _still(nets: NetworkSet) -> Iterator[None]:
+    """No gradient of weights meanwhile: a compiled backward would compute it whether or not somebody asks."""
+    own = nets.modules.values() if nets.state is None else ()  # lent weights belong to whoever lent them
+    moved = [parameter for module in own for parameter in module.parameters() if parameter.requires_grad]
+    for parameter in moved:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in moved:
+            parameter.requires_grad_(True)
 
 
 def climb(

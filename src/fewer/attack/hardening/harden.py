@@ -54,7 +54,7 @@ class Hardened(Variant):
     def __init__(self, task: Task[Any], settings: Hardening, total: int) -> None:
         super().__init__(task)
         self.attacked = tuple(
-            replace(objective, loss=_hardened(self.task, objective.loss, settings, total))
+            replace(objective, loss=_hardened(self.task, objective.bare, settings, total))
             for objective in self.task.objectives()
         )
 

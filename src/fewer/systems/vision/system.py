@@ -64,6 +64,11 @@ SYSTEM = System(
             "light.lightest:lightest", "robust accuracy against kept weights, all recipes", "audits"
         ),
         "vision/fig9-12": _study("lottery:tickets", "lottery tickets, normal, FGSM- and PGD-trained", "tickets"),
+        "vision/cifar-robust": Study(
+            f"{_AT}.studies.light.photographs:photographs",
+            "photographs: standard, hardened and pruned networks at 8/255",
+            pieces=f"{_AT}.studies.light.photographs:catalogue",
+        ),
     },
     benches={
         "cohort": (f"{_AT}.bench.cohort", "many replicas in lock-step against one by one"),

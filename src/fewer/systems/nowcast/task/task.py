@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from fewer.core.data import batches
 from fewer.core.engines.optimizer import Optimizer
 from fewer.core.errors import UserError
+from fewer.core.recipe import Recipe
 from fewer.core.task import Data, Nets, Noise, Objective, Task
 from fewer.systems.nowcast.task.augment import turned
 from fewer.systems.nowcast.task.bands import BANDS
@@ -47,6 +48,11 @@ class Nowcast(Task[Windows]):
         "batch": 8,
         "optimizer": Optimizer("adamw", lr=1e-3, weight_decay=2e-2, clip_value=2.0, warmup=50, decay_from=0.3),
     }
+
+    @classmethod
+    def recipe(cls, settings: Any) -> Recipe:
+        """Gradually, by LAMP: magnitudes alone would empty the widest layers."""
+        return Recipe(cls.recommended, prune="lamp,when=gradual")
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()

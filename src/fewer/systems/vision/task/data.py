@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fewer.core.errors import UserError
 from fewer.systems.vision.task import digits
-from fewer.systems.vision.task.files import cifar, folder, idx
+from fewer.systems.vision.task.files import archive, cifar, folder, idx
 from fewer.systems.vision.task.split import held_out
 
 __all__ = ["Arrays", "Images", "checked", "chosen_classes", "load", "mixed", "split_up", "tensors"]
@@ -43,8 +43,10 @@ def load(source: str) -> dict[str, Arrays]:
     path = Path(source)
     if path.is_file() and path.suffix == ".npz":
         return {split: Arrays(*pair) for split, pair in folder.read_npz(path).items()}
+    if archive.is_archive(path):
+        return {split: Arrays(*pair) for split, pair in archive.read_archive(path).items()}
     if not path.is_dir():
-        raise UserError(f"data {source!r}", "digits, an .npz file, or a folder that exists", "check the path")
+        raise UserError(f"data {source!r}", "digits, an .npz or tar file, or a folder that exists", "check the path")
     if idx.find(path, idx.FILES["train"][0]) is not None:
         return {split: Arrays(*idx.read_folder(path, split)) for split in ("train", "test")}
     if cifar.found(path):

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from fewer.core.errors import UserError
+from fewer.systems.vision.task.deep import DEEP, Body
 
 __all__ = [
     "NETWORKS",
@@ -78,11 +79,14 @@ class ImageNetwork(nn.Module):
     def __init__(self, body: nn.Sequential, head: nn.Linear) -> None:
         super().__init__()
         self.normalise: nn.Module = nn.Identity()
+        self.channels_last = False  # how the pixels lie in memory while they pass; on a GPU convolutions gain by it
         self.body = body
         self.head = head
 
     def forward(self, pixels: Tensor, features: bool = False) -> Tensor:
         """(batch, channels, height, width) to (batch, classes), or to the head's input (batch, features)."""
+        if self.channels_last:
+            pixels = pixels.contiguous(memory_format=torch.channels_last)
         hidden = self.body(self.normalise(pixels))
         return hidden if features else self.head(hidden)  # type: ignore[no-any-return]
 
@@ -213,6 +217,11 @@ class _Layers:
         return sequence
 
 
+def _deep(body: Body, shape: Shape, classes: int) -> ImageNetwork:
+    layers, features = body(shape)
+    return ImageNetwork(layers, nn.Linear(features, classes))
+
+
 NETWORKS: dict[str, Builder] = {
     **{f"cnn{scale}": functools.partial(cnn, scale) for scale in range(6)},
     **{f"cnn{scale}-wide": functools.partial(cnn, scale, wide=True) for scale in range(6)},
@@ -221,4 +230,5 @@ NETWORKS: dict[str, Builder] = {
     "mlp3": functools.partial(mlp, (300, 100, 100)),
     "small-cnn": small_cnn,
     "conv": conv,
+    **{name: functools.partial(_deep, body) for name, body in DEEP.items()},
 }

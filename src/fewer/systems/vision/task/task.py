@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,8 +14,10 @@ from fewer.core.data import TensorData, batches
 from fewer.core.engines.optimizer import Optimizer
 from fewer.core.errors import UserError
 from fewer.core.maths.entropy import cross_entropy
+from fewer.core.recipe import Recipe
 from fewer.core.settings import setting
 from fewer.core.task import Nets, Noise, Objective, Task
+from fewer.systems.vision.task.augment import KINDS, augmented, parse_augment
 from fewer.systems.vision.task.data import Images, checked, chosen_classes, load, mixed, split_up, tensors
 from fewer.systems.vision.task.networks import NETWORKS, Contrast, Normalise, resized_, xavier_
 
@@ -30,7 +33,7 @@ class Settings:
     network: str = setting("cnn2", f"one of {', '.join(NETWORKS)}", "name")
     data: str = setting(
         "digits",
-        "digits (embedded), an .npz, or a folder: idx files, CIFAR binaries, or one folder per class",
+        "digits (embedded), an .npz, a tar of train/CLASS/*.jpg, or a folder: idx, CIFAR binaries, one per class",
         "name or path",
     )
     classes: str = setting("", "only these, such as 3,7; empty: all", "numbers")
@@ -38,6 +41,9 @@ class Settings:
     contrast: float = setting(0.0, "steepness of a sigmoid around mid-grey that pixels pass first; 0: none", "1")
     hidden: int = setting(0, "before the head, as left by shrinking; 0: the network's own", "features")
     initial: str = setting("torch", "first weights: torch (uniform) or xavier (normal)", "name")
+    augment: str = setting("", f"of training images: some of {', '.join(KINDS)}; empty: none", "names")
+    smooth: float = setting(0.0, "given to the other classes by training (label smoothing, Szegedy 2016)", "share")
+    channels_last: bool = setting(False, "let images lie channels last, which convolutions on a GPU like", "yes/no")
     validation: float = setting(0.1, "held out of the training images, by class", "share")
 
     def __post_init__(self) -> None:
@@ -53,6 +59,9 @@ class Settings:
             raise UserError(f"hidden {self.hidden}", "0 or more features")
         if not 0 <= self.validation < 1:
             raise UserError(f"validation {self.validation}", "a share from 0 to below 1")
+        if not 0 <= self.smooth < 1:
+            raise UserError(f"smooth {self.smooth}", "a share from 0 to below 1")
+        parse_augment(self.augment)
         self.chosen()
 
     def chosen(self) -> tuple[int, ...]:
@@ -67,6 +76,11 @@ class Vision(Task[Images]):
     """Classify images; attackable in the pixels, with features before a linear head."""
 
     recommended = {"steps": 2000, "batch": 128, "optimizer": Optimizer(lr=1e-3, warmup=100, decay_from=0.5)}
+
+    @classmethod
+    def recipe(cls, settings: Any) -> Recipe:
+        """Gradually, by LAMP: in as many steps as dense, with nothing lost."""
+        return Recipe(cls.recommended, prune="lamp,when=gradual")
 
     def __init__(self, settings: Settings = Settings()) -> None:  # noqa: B008  frozen
         self.settings = settings
@@ -102,13 +116,17 @@ class Vision(Task[Images]):
             net.normalise = Normalise(*self._normal)
         if self.settings.contrast:
             net.normalise = Contrast(self.settings.contrast)
+        net.channels_last = self.settings.channels_last
         return {"net": net}
 
     def objectives(self) -> tuple[Objective[Images], ...]:
-        return (Objective(("net",), self._loss),)
+        return (Objective(("net",), self._loss, augment=self._augment if self.settings.augment else None),)
+
+    def _augment(self, batch: Images, noise: Noise) -> Images:
+        return batch._replace(pixels=augmented(batch.pixels, noise, parse_augment(self.settings.augment)))
 
     def _loss(self, nets: Nets, batch: Images, noise: Noise) -> Tensor:
-        return functional.cross_entropy(nets.net(batch.pixels), batch.label)
+        return functional.cross_entropy(nets.net(batch.pixels), batch.label, label_smoothing=self.settings.smooth)
 
     def data(self, split: str) -> TensorData[Images]:
         if split not in self._splits:

@@ -19,7 +19,7 @@ from fewer.systems.vision.studies.place import Place
 from fewer.systems.vision.studies.recipe import Recipe, label
 from fewer.systems.vision.task.task import Vision
 
-__all__ = ["SUITE", "audit_saved"]
+__all__ = ["SUITE", "audit_saved", "audited"]
 
 SUITE = {"quick": "suite:0.3,queries=200", "full": "suite:0.3", "paper": "suite:0.3"}
 _PART = "suite-part.json"  # until the last attack is over
@@ -31,18 +31,20 @@ def audit_saved(piece: Recipe, place: Place, attacks: str, *, limit: int | None 
     task = place.images_of(piece) if place.source else None
     for pruning, seed in piece.replicas:
         folder = place.folder(piece, pruning, seed)
-        audited = (folder.path / "suite.json").exists()
-        if not audited and task is not None and folder.finished:
+        there = (folder.path / "suite.json").exists()
+        if not there and task is not None and folder.finished:
             nets = NetworkSet(saved_modules(piece, pruning, seed, place), training=False)
-            report = _audited(task, nets, folder, attacks, Audit(limit=limit or place.limit))
+            report = audited(task, nets, folder, attacks, Audit(limit=limit or place.limit))
             place.log(f"{folder.path.name}\n{report.text()}")
-            audited = True
-        if audited:
+            there = True
+        if there:
             found.append({"seed": seed, "pruning": label(pruning), **folder.read_json("suite.json")})
     return found
 
 
-def _audited(task: Vision, nets: NetworkSet, folder: Folder, attacks: str, audit: Audit) -> Report:
+def audited(task: Vision, nets: NetworkSet, folder: Folder, attacks: str, audit: Audit) -> Report:
+    """The report of these attacks, kept in the folder after each and at the end."""
+
     def keep(part: Report) -> None:
         survived = "".join(map(str, part.survived.int().tolist()))
         folder.write_json(_PART, {**_record(part), "layout": part.layout, "survived": survived})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,10 @@ from fewer.systems.vision.task.files.axes import channels_first
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["class_names", "read_images", "read_npz"]
+__all__ = ["ENDINGS", "class_names", "decoded", "read_images", "read_npz"]
 
 Pair = tuple[NDArray[np.generic], NDArray[np.int64]]
-_ENDINGS = (".png", ".jpg", ".jpeg")
+ENDINGS = (".png", ".jpg", ".jpeg")
 _LARGEST = 1 << 33  # bytes of all arrays in an npz together
 
 
@@ -50,13 +50,13 @@ def _read_classes(path: Path, names: list[str]) -> Pair:
     images: list[NDArray[np.uint8]] = []
     labels: list[int] = []
     for label, name in enumerate(names):
-        files = sorted(file for file in (path / name).iterdir() if file.suffix.lower() in _ENDINGS)
+        files = sorted(file for file in (path / name).iterdir() if file.suffix.lower() in ENDINGS)
         if not files:
             raise UserError(
-                f"{path / name} without images", f"files ending in {' '.join(_ENDINGS)}", "remove the folder"
+                f"{path / name} without images", f"files ending in {' '.join(ENDINGS)}", "remove the folder"
             )
         for file in files:
-            images.append(_read_image(file))
+            images.append(decoded(file, str(file)))
             labels.append(label)
             if images[-1].shape != images[0].shape:
                 raise UserError(
@@ -67,16 +67,17 @@ def _read_classes(path: Path, names: list[str]) -> Pair:
     return np.stack(images), np.array(labels)
 
 
-def _read_image(path: Path) -> NDArray[np.uint8]:
+def decoded(source: Path | BinaryIO, name: str) -> NDArray[np.uint8]:
+    """(channels, height, width) of one PNG or JPEG file, or of its bytes."""
     try:
         from PIL import Image, UnidentifiedImageError
     except ImportError as error:
         raise MissingExtra("no pillow", "it installed, to read PNG and JPEG", "pip install 'fewer[vision]'") from error
     try:
-        with Image.open(path) as image:
+        with Image.open(source) as image:
             pixels = _pixels(image)
     except (OSError, UnidentifiedImageError, ValueError, Image.DecompressionBombError) as error:
-        raise UserError(f"{path}: {error}", "a PNG or JPEG image") from error
+        raise UserError(f"{name}: {error}", "a PNG or JPEG image") from error
     return np.ascontiguousarray(pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1))
 
 
