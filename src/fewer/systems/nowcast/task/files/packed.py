@@ -12,7 +12,6 @@ IR_108), a rate by 1/2048 of itself, and never across 0 or 0.2 mm/h.
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import threading
@@ -24,7 +23,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fewer.core.files.atomic import refusal, write_atomically
+from fewer.core.files.atomic import locked, refusal, write_atomically
 from fewer.systems.nowcast.task.bands import BANDS
 from fewer.systems.nowcast.task.files.region_year import Source
 from fewer.systems.nowcast.task.windows import LEADS, SEEN, Windows
@@ -143,7 +142,7 @@ class Cached:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with open(self.folder / ".lock", "w") as lock:  # processes that start together make it once
-                fcntl.flock(lock, fcntl.LOCK_EX)
+                locked(lock, wait=True)
                 if not index.is_file() or index.read_bytes() != wanted:
                     for name in ("images", "rain"):
                         (self.folder / f"{name}.sums").unlink(missing_ok=True)  # without it nothing is believed

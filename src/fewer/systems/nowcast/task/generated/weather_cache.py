@@ -6,7 +6,6 @@ time, not the run.
 
 from __future__ import annotations
 
-import fcntl
 import functools
 import hashlib
 import os
@@ -19,7 +18,7 @@ from torch import Tensor
 
 from fewer.core import seed
 from fewer.core.errors import UserError
-from fewer.core.files.atomic import write_atomically
+from fewer.core.files.atomic import locked, write_atomically
 from fewer.core.files.cache import cache_folder
 
 __all__ = ["cached_weather", "drawing_sources"]
@@ -95,6 +94,5 @@ def _alone(path: Path) -> Iterator[None]:
         yield
         return
     with lock:
-        with suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        locked(lock, wait=True)
         yield

@@ -4,6 +4,8 @@ MONAI writes the scores of every window (343 x 343 for each head) to memory seve
 mask of that size for every window. Here a fused kernel keeps them on the chip. It takes one bias for all windows, so
 the mask of shifted windows goes into queries and keys instead: eight more numbers a token, one-hot by the region that a
 token comes from, times 10. Tokens of one region then score 100 more than others, which is MONAI's -100 for the others.
+A compiler keeps this one kernel only where the bias, which needs a gradient, has rows of a multiple of eight numbers:
+tokens are filled up to such a number, and the bias shuts the filled ones out.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from torch.nn import functional
 __all__ = ["quicken_", "regions"]
 
 _APART = 10.0  # its square is what MONAI takes from the score of two tokens that do not belong together
+_TOKENS, _WIDTHS = 32, 16  # tokens and numbers a token come in multiples of these: 343 become 352
+_NEVER = -1e4  # a score whose exponential is zero in every precision
 _REGIONS = 8  # a window touches at most two regions along each of three axes
 
 
@@ -53,6 +57,23 @@ def _pays(part: Any, x: Tensor) -> bool:
     return x.is_cuda and torch.is_grad_enabled() and alone
 
 
+def _more(size: int, step: int) -> int:
+    """What is missing to the next multiple."""
+    return -size % step
+
+
+def _whole(part: Tensor, tokens: int, wide: int) -> Tensor:
+    """Tokens and numbers a token filled up with zeros to what fused kernels take; one width for all three."""
+    wide += _more(wide, _WIDTHS)
+    return functional.pad(part, (0, wide - part.shape[3], 0, _more(tokens, _TOKENS)))
+
+
+def _shut(bias: Tensor, tokens: int) -> Tensor:
+    """The bias of the filled-up tokens: nobody looks at them."""
+    more = _more(tokens, _TOKENS)
+    return functional.pad(functional.pad(bias, (0, more), value=_NEVER), (0, 0, 0, more))
+
+
 @functools.cache
 def _classes(nets: ModuleType) -> tuple[type[nn.Module], type[nn.Module]]:
     class Attention(nets.WindowAttention):  # type: ignore[misc, name-defined]
@@ -75,9 +96,10 @@ def _classes(nets: ModuleType) -> tuple[type[nn.Module], type[nn.Module]]:
                 code = _APART * mask.to(query.dtype).repeat(x.shape[0] // mask.shape[0], 1, 1)
                 code = code[:, None].expand(-1, heads, -1, -1)
                 query, key = torch.cat([query, code], dim=3), torch.cat([key, code], dim=3)
-                value = functional.pad(value, (0, _REGIONS))  # kernels want one size for all three
-            seen = functional.scaled_dot_product_attention(query, key, value, attn_mask=bias, scale=1.0)
-            seen = seen[..., : channels // heads].transpose(1, 2).flatten(2)
+            query, key, value = (_whole(part, tokens, query.shape[3]) for part in (query, key, value))
+            shut = _shut(bias, tokens)
+            seen = functional.scaled_dot_product_attention(query, key, value, attn_mask=shut, scale=1.0)
+            seen = seen[..., :tokens, : channels // heads].transpose(1, 2).flatten(2)
             return self.proj(seen)  # type: ignore[no-any-return]
 
     class Layer(nets.BasicLayer):  # type: ignore[misc, name-defined]
