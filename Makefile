@@ -3,15 +3,17 @@
 PYTHON ?= python3
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help install demo test check bench docs clean
+.PHONY: help install demo test test-fast check bench docs wheel clean
 
 help:
 	@echo "install  everything, pinned, into .venv"
 	@echo "demo     the main jobs on embedded data, ending in an HTML report"
 	@echo "test     all tests"
+	@echo "test-fast  the inner loop, under a minute: no training by the command line, no service, no browser"
 	@echo "check    style, types, and code that nothing uses"
 	@echo "bench    speed and size against other tools, as ratios"
 	@echo "docs     the documentation as HTML, into build/site"
+	@echo "wheel    a wheel for any Linux, tried in an empty environment, into dist"
 	@echo "clean    remove what the other targets made"
 
 install: .venv/installed
@@ -31,6 +33,13 @@ demo: install
 test: install
 	.venv/bin/python -m pytest -n 2 --dist worksteal
 
+FAST = tests/test_arrows.py tests/test_exports.py tests/test_front_door.py tests/test_house.py tests/core tests/pruning \
+  tests/attack/test_threat.py tests/packs/test_pack_file.py tests/packs/test_pack_codec.py \
+  tests/packs/test_runtime_ops.py tests/packs/test_runtime_chain.py tests/run/test_options.py
+
+test-fast: install
+	.venv/bin/python -m pytest -n 2 --dist worksteal $(FAST)
+
 check: install
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
@@ -44,6 +53,11 @@ docs: install
 	.venv/bin/python scripts/rooms.py
 	.venv/bin/python scripts/readme_tables.py
 	.venv/bin/mkdocs build --strict
+
+wheel: install
+	rm -rf dist
+	.venv/bin/python scripts/release/wheel.py dist
+	.venv/bin/python scripts/release/try_wheel.py dist/*.whl
 
 clean:
 	rm -rf .venv build demo dist src/*.egg-info src/fewer/*/*.so

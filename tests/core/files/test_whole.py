@@ -76,7 +76,7 @@ def test_what_another_is_writing_is_not_cleared(tmp_path: Path, monkeypatch: pyt
 def test_a_temporary_file_removed_before_it_was_locked_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, calls = whole._locked, []
+    real, calls = whole.locked, []
 
     def late(file: object, *, wait: bool) -> bool:
         if wait and not calls:
@@ -84,7 +84,7 @@ def test_a_temporary_file_removed_before_it_was_locked_is_made_again(
             next(tmp_path.glob(".*.part")).unlink()
         return real(file, wait=wait)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(whole, "_locked", late)
+    monkeypatch.setattr(whole, "locked", late)
     write_atomically(tmp_path / "file", b"content")
     assert calls and [path.name for path in tmp_path.iterdir()] == ["file"]
 

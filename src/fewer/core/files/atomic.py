@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from fewer.core.errors import UserError
 
-__all__ = ["clear_parts", "finite", "refusal", "write_atomically", "write_json"]
+__all__ = ["clear_parts", "finite", "locked", "refusal", "write_atomically", "write_json"]
 
 _NO_FOLDERS = (errno.EINVAL, errno.EBADF, errno.EACCES, errno.ENOTSUP)  # how a system says that it flushes files alone
 
@@ -62,7 +62,7 @@ def clear_parts(folder: Path, pattern: str = "**/.*.[0-9]*.part") -> None:
     """Remove what killed writers left, by default in all folders within; a file being written is locked, and stays."""
     for part in folder.glob(pattern):
         with suppress(OSError), open(part, "rb") as file:
-            if _locked(file, wait=False):
+            if locked(file, wait=False):
                 part.unlink(missing_ok=True)
 
 
@@ -70,7 +70,7 @@ def _claimed(path: Path) -> IO[bytes]:
     """A new file that is locked until it is closed."""
     while True:
         file = open(path, "ab")  # noqa: SIM115  not "wb": until it is locked it may be another's
-        _locked(file, wait=True)
+        locked(file, wait=True)
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):  # not removed or renamed meanwhile
                 file.truncate(0)
@@ -78,7 +78,7 @@ def _claimed(path: Path) -> IO[bytes]:
         file.close()
 
 
-def _locked(file: IO[bytes], *, wait: bool) -> bool:
+def locked(file: IO[Any], *, wait: bool) -> bool:
     """Whether this process now holds the file; where files cannot be locked, nobody ever does."""
     try:
         import fcntl

@@ -16,7 +16,7 @@ Only this module spells these names: everybody else asks a `Folder`, or names a 
 
 from __future__ import annotations
 
-import fcntl
+import importlib.util
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from fewer.core.errors import Busy, UserError
-from fewer.core.files.atomic import clear_parts, refusal, write_atomically, write_json
+from fewer.core.files.atomic import clear_parts, locked, refusal, write_atomically, write_json
 from fewer.core.files.sealed import opened, sealed
 from fewer.core.renamed import modern
 
@@ -95,12 +95,11 @@ class Folder:
         except OSError as error:
             raise refusal(error, self.path) from error
         with handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            if not locked(handle, wait=False):
+                _refuse_without_locks()
                 raise Busy(
                     f"{self.path} is being trained by another process", "a folder of its own", "wait for it to end"
-                ) from None
+                )
             self.prepare()
             yield
 
@@ -242,6 +241,13 @@ class Folder:
 
     def remove(self, name: str) -> None:
         (self.path / name).unlink(missing_ok=True)
+
+
+def _refuse_without_locks() -> None:
+    if importlib.util.find_spec("fcntl") is None:
+        raise UserError(
+            "training on a system without file locks", "Linux or macOS", "train under WSL; packs run here as they are"
+        )
 
 
 def _are_metrics(row: Any) -> bool:

@@ -1,0 +1,1 @@
+"""What a release needs beside the tests: wheels, lower bounds, faults, mutants."""
