@@ -11,7 +11,7 @@ import torch
 from fewer.cli import main
 from fewer.core.errors import UserError
 from fewer.studies.order import Order
-from fewer.studies.study import reproduce
+from fewer.studies.study import made_on, reproduce
 from tests.studies.toy_study import Toy
 
 ROOT = Path(__file__).parents[2]
@@ -119,3 +119,9 @@ def test_a_full_study_of_digits_is_not_made_of_the_embedded_ones(
     assert images(Order("vision/table2", "quick", tmp_path)) == "digits"
     with pytest.raises(UserError, match=r"no --data and no FEWER_MNIST.*fewer data vision"):
         images(Order("vision/table2", "full", tmp_path))
+
+
+def test_numbers_are_said_to_come_from_where_the_pieces_were_made() -> None:
+    assert made_on([], "a laptop") == made_on(["a laptop"], "a laptop") == "a laptop"
+    assert made_on(["one GPU"], "a laptop") == "one GPU (put together on a laptop)"
+    assert made_on(["one GPU", "a laptop"], "a laptop") == "one GPU and a laptop (put together on a laptop)"

@@ -23,7 +23,7 @@ from fewer.core.system import imported
 from fewer.studies.order import Order
 from fewer.studies.remarks import remarks_on
 
-__all__ = ["Result", "hardware", "in_words", "reproduce"]
+__all__ = ["Result", "hardware", "in_words", "made_on", "reproduce"]
 
 
 @dataclass
@@ -38,6 +38,7 @@ class Result:
     details: dict[str, Any] = field(default_factory=dict)  # JSON-able; every single number
     remarks: list[str] = field(default_factory=list)  # what came out, computed from all the above by `reproduce`
     commands: list[str] = field(default_factory=list)  # all that make it from nothing; none: the one that asked for it
+    machines: list[str] = field(default_factory=list)  # where its pieces were made, in words; none: here
 
     def record(self) -> dict[str, Any]:
         """As JSON keeps it: figures by their names."""
@@ -62,6 +63,11 @@ def in_words(found: dict[str, Any]) -> str:
     """As one says it beside a table."""
     threads = f"{found['threads']} thread{'s' if found['threads'] > 1 else ''}"
     return f"one {found['gpu']}" if "gpu" in found else f"{found['processor']}, {threads}"
+
+
+def made_on(machines: list[str], here: str) -> str:
+    """Where the numbers come from, which is not where kept pieces are put together."""
+    return here if machines in ([], [here]) else f"{' and '.join(machines)} (put together on {here})"
 
 
 def _processor() -> str:
@@ -90,10 +96,11 @@ def reproduce(order: Order) -> Result:
     result.commands = result.commands or [order.command()]
     result.remarks = remarks_on(order.study, json.loads(json.dumps(result.record())))
     settings = imported(order.asked.settings)(order) if order.asked.settings else {}
+    here = hardware()
     record = {
         "study": order.study, "scale": order.scale, "settings": settings, **result.record(),
         "command": order.command(), "seconds": round(time.monotonic() - start, 1),
-        "hardware": hardware(), "hardware_in_words": in_words(hardware()), "versions": versions(),
+        "hardware": here, "hardware_in_words": made_on(result.machines, in_words(here)), "versions": versions(),
     }  # fmt: skip
     for figure, content in result.figures.items():
         write_atomically(order.out / figure, content)

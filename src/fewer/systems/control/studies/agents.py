@@ -13,7 +13,7 @@ from fewer.systems.control.studies.training.recipes import Recipe
 from fewer.systems.control.studies.training.scales import SEEDS, Place, environments, wanted, where
 from fewer.systems.control.task.worlds.environments import ENVIRONMENTS as WORLDS
 
-__all__ = ["ALGORITHMS", "LATENT", "commands", "found", "group", "kept", "notes", "setting", "spelled"]
+__all__ = ["ALGORITHMS", "LATENT", "commands", "found", "group", "kept", "machines", "notes", "setting", "spelled"]
 
 ALGORITHMS = {"BCQ": "score", "BC": "bc_score"}
 LATENT = {False: "at latent variable 0", True: "at a drawn latent variable"}
@@ -66,12 +66,15 @@ def commands(order: Order) -> list[str]:
     return [f"{head} --pieces all --out{tail}", order.command()]
 
 
+def machines(rows: Sequence[Row]) -> list[str]:
+    """What the agents were trained on."""
+    return list(dict.fromkeys(str(row["hardware"]) for row in rows if "hardware" in row))
+
+
 def notes(rows: Sequence[Row], order: Order, place: Place) -> list[str]:
     """How the agents were made and judged."""
     about = place.settings
-    steps, machines = (
-        list(dict.fromkeys(str(row[key]) for row in rows if key in row)) for key in ("steps", "hardware")
-    )
+    steps = list(dict.fromkeys(str(row["steps"]) for row in rows if "steps" in row))
     seen = "normalised observations" if about.normalise else "raw observations"
     twin = "a second critic that is a copy of the first" if about.twin == "copy" else "twin critics of their own"
     falling = place.optimizer.decay_from
@@ -81,7 +84,7 @@ def notes(rows: Sequence[Row], order: Order, place: Place) -> list[str]:
         f"{listed(steps)} updates of batch {place.batch} by Adam at {place.optimizer.lr:g}, {rate}; {seen}; {twin}; "
         f"last weights, {about.episodes} episodes an agent from fixed starts; scores by D4RL's references, of "
         f"the environments' v2. Logs: {data}.",
-        f"Trained on {listed(machines, 'what the agents do not tell')}; a GPU's products are in TF32.",
+        f"Trained on {listed(machines(rows), 'what the agents do not tell')}; a GPU's products are in TF32.",
         f"BC is the decoder, {LATENT[about.sampled]}, of the same agents. Biases are never removed. Intervals are 95 % "
         "bootstrap intervals of the mean over seeds. The paper prints plots without numbers.",
     ]

@@ -101,6 +101,7 @@ def data(order: Order) -> Result:
         ],
         details=agents.kept(rows),
         commands=agents.commands(order),
+        machines=agents.machines(rows),
     )  # fmt: skip
 
 

@@ -51,6 +51,7 @@ def _figure(order: Order, number: int, criterion: str) -> Result:
         figures={f"control-fig{number}.png": _draw(rows, shown, seeds)},
         details={**agents.kept(rows), "wanted": wanted(order.study, order.scale), "seeds": seeds},
         commands=agents.commands(order),
+        machines=agents.machines(rows),
     )
 
 

@@ -47,6 +47,7 @@ def rivals(order: Order) -> Result:
         ],
         details={**agents.kept(rows), "wanted": shown, "seeds": seeds},
         commands=agents.commands(order),
+        machines=agents.machines(rows),
     )  # fmt: skip
 
 
