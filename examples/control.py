@@ -1,10 +1,10 @@
-"""Control: a policy cloned from logged steps, 95 % of the weights removed first. python examples/control.py"""
+"""Control: a policy cloned from logged steps, 95 % of the weights removed. python examples/control.py"""
 
 import fewer
 
 run = fewer.train(
     "control", "runs/hopper", settings={"environment": "hopper", "transitions": 20_000, "algorithm": "plain-bc"},
-    prune="snip,sparsity=0.95", steps=3000,
+    prune="auto,sparsity=0.95",
 )  # fmt: skip
 print(run.metrics)
 policy = fewer.pack(run, "hopper.pack")

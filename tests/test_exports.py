@@ -24,7 +24,7 @@ def defined(tree: ast.Module) -> dict[str, ast.AST]:
     names: dict[str, ast.AST] = {}
     lazy = [part for node in tree.body if isinstance(node, ast.If) for part in node.body]  # for type checkers
     for node in [*tree.body, *lazy]:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names[node.name] = node
         elif isinstance(node, ast.Import | ast.ImportFrom):
             names |= {(alias.asname or alias.name): node for alias in node.names}
@@ -53,7 +53,7 @@ def test_exports_are_sorted_exist_and_are_documented(path: Path) -> None:
     for name in names:
         assert name in found, f"{name} is exported but not defined"
         node = found[name]
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             assert ast.get_docstring(node), f"{name} has no docstring"
 
 

@@ -67,6 +67,7 @@ SYSTEM = System(
         "vision/cifar-robust": Study(
             f"{_AT}.studies.light.photographs:photographs",
             "photographs: standard, hardened and pruned networks at 8/255",
+            settings=f"{_AT}.studies.light.photographs:settings",
             pieces=f"{_AT}.studies.light.photographs:catalogue",
         ),
     },

@@ -41,7 +41,7 @@ from fewer.systems.vision.studies.light.suite import audited
 from fewer.systems.vision.studies.measure import counts
 from fewer.systems.vision.task.task import Settings, Vision
 
-__all__ = ["Averaged", "Recipe", "catalogue", "photographs", "recipes"]
+__all__ = ["Averaged", "Recipe", "catalogue", "photographs", "recipes", "settings"]
 
 BUDGET = 8 / 255
 PGD = f"pgd:{BUDGET:.8f},steps=10,step={2 / 255:.8f},ramp=0"
@@ -102,6 +102,15 @@ def recipes(order: Order) -> dict[str, Recipe]:
         # so few weights, hardly trained, do not all stay on paths beyond this
         found = [dataclasses.replace(each, sparsity=min(each.sparsity, 0.9), **short) for each in found]  # type: ignore[arg-type]
     return {each.name: dataclasses.replace(each, epochs=epochs or each.epochs) for each in found}
+
+
+def settings(order: Order) -> dict[str, Any]:
+    """What the order stands for."""
+    chosen = from_text(Choices, order.words)
+    return {
+        "data": order.data or "digits", "attacks": ATTACKS, "images under attack": chosen.images or "all",
+        "trainings": {name: dataclasses.asdict(recipe) for name, recipe in recipes(order).items()},
+    }  # fmt: skip
 
 
 def catalogue(order: Order) -> Pieces:
