@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+import fewer
+from fewer import zoo
 from fewer.attack.attacks import ATTACKS, OPTIONS
 from fewer.attack.hardening import KINDS
-from fewer.cli import VERBS, parser
+from fewer.cli import offered, parser
+from fewer.cli.verbs.tasks import describe_any
 from fewer.core.registry import systems
 from fewer.ensemble import HOW
 from fewer.pruning.criteria import CRITERIA
@@ -61,6 +64,25 @@ def test_every_section_on_a_method_says_when_it_fails() -> None:
     assert [part.split("\n")[0] for part in parts if "**Fails**" not in part and "| fails |" not in part] == []
 
 
+def test_every_public_name_verb_and_setting_is_in_the_reference() -> None:
+    api, verbs, settings = ((DOCS / f"{name}.md").read_text() for name in ("reference", "verbs", "settings"))
+    assert [name for name in fewer.__all__ if f"### `fewer.{name}`\n" not in api] == []
+    assert [verb for verb in offered() if f"\n## fewer {verb}\n" not in verbs] == []
+    for name in systems():
+        assert [row[0] for row in describe_any(name) if f"| `{row[0]}` |" not in settings] == []
+
+
+def test_every_pack_that_is_shipped_has_a_card() -> None:
+    cards = (DOCS / "models.md").read_text()
+    assert [name for name in zoo.names() if f"\n## {name}\n" not in cards] == []
+
+
+def test_every_system_page_starts_with_its_picture_and_its_command() -> None:
+    for name in systems():
+        head = (DOCS / f"tutorials/{name}.md").read_text().split("\n## ")[0]
+        assert re.search(r"!\[[^\]]+\]\(\.\./[\w-]+\.(png|svg)\)", head) and f"`fewer train {name}" in head, name
+
+
 def test_every_task_has_a_tutorial() -> None:
     assert {path.stem for path in (DOCS / "tutorials").glob("*.md")} == {*systems(), "own"}
 
@@ -73,5 +95,5 @@ def test_every_verb_named_in_prose_exists_with_its_options() -> None:
             verb, *words = line.split()
             if verb == "VERB":
                 continue
-            assert verb in VERBS, f"{page.name}: fewer {line}"
+            assert verb in known, f"{page.name}: fewer {line}"
             assert {word for word in words if word.startswith("--")} <= known[verb] | {"--out"}, f"{page.name}: {line}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import runpy
 import shlex
@@ -9,7 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
+import fewer
 from fewer.cli import main
 from tests.studies.records import RESULTS
 
@@ -52,7 +55,25 @@ def test_the_five_commands_work_as_printed(tmp_path: Path, monkeypatch: pytest.M
     for line in printed:
         words = shlex.split(line)
         assert words[0] == "fewer"
-        short = ["--steps", "20"] if words[1] == "train" else []
+        short = ["--steps", "40"] if words[1] == "train" else []
         assert main([*words[1:], *short]) == 0, line
-    assert (tmp_path / "snip95.c").exists()
+    assert (tmp_path / "small.c").exists()
     assert (tmp_path / "report.html").stat().st_size > 10_000
+
+
+def test_the_network_of_a_reader_goes_in_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code = re.findall(r"```python\n(.*?)```", README, re.S)
+    assert len(code) == 1
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Linear(8, 96), torch.nn.ReLU(), torch.nn.Linear(96, 3))
+    inputs = torch.rand(200, 8)
+    train = functools.partial(fewer.train, steps=20)
+    monkeypatch.setattr(fewer, "train", train)
+    names = {"network": network, "inputs": inputs, "targets": inputs.argmax(1) % 3}
+    exec(code[0], names)
+    assert names["run"].metrics and (tmp_path / "mine.pack").exists()  # type: ignore[attr-defined]
+
+
+def test_the_picture_shows_the_results_that_are_kept() -> None:
+    assert "](docs/fewer.png)" in README.split("## ")[0]

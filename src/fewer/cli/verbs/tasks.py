@@ -11,7 +11,7 @@ from fewer.core.settings import describe, either
 from fewer.core.system import imported
 
 # what all tasks share
-_SHARED = {
+SHARED = {
     "training": "fewer.core.engines.base:Training",
     "optimizer": "fewer.core.engines.optimizer:Optimizer",
     "pruning": "fewer.pruning.pruning:Pruning",
@@ -21,8 +21,8 @@ _SHARED = {
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
-    words = (*systems(), *_SHARED)
-    offer(parser.add_argument("task", nargs="?", help=f"a task's name, or {either(_SHARED)}"), words)
+    words = (*systems(), *SHARED)
+    offer(parser.add_argument("task", nargs="?", help=f"a task's name, or {either(SHARED)}"), words)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -45,8 +45,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 def describe_any(name: str) -> list[tuple[str, str, str, str]]:
     """Settings of a task, then its presets; or of what all tasks share."""
-    if name in _SHARED:
-        return describe(imported(_SHARED[name]))
+    if name in SHARED:
+        return describe(imported(SHARED[name]))
     settings = task_class(name)[1]
     from fewer.run.presets import spelled
 

@@ -1,0 +1,88 @@
+"""docs/models.md: a card for every pack that comes with the package, from what the pack says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import fewer
+from fewer.core.registry import system_of
+from fewer.packs.show import count
+from fewer.report.description import metric_of, shown
+from fewer.zoo import names, path
+
+from .records import markdown
+
+__all__ = ["page"]
+
+HEAD = """# Model cards
+
+Packs that come with the package: `fewer serve` opens all of them, `fewer.open_pack(NAME)` one. Every figure was
+measured on the test split of the data named, by the training itself, one seed. They are examples to try the tools on,
+MIT licensed like the rest."""
+MOST = 6  # figures of a card
+DATA = {
+    "vision": "handwritten digits, MNIST (LeCun, Cortes, Burges); the embedded ones are 12,000 of them, see below; the "
+    "hardened packs saw all 60,000 training images",
+    "cellfree": "simulated: 100 access points, log-distance path loss with correlated shadowing",
+    "control": "logs of own experts in Gymnasium's MuJoCo environments; nothing of D4RL",
+    "nowcast": "generated weather: satellite bands and rain fields drawn by this package, no real images",
+}
+LIMITS = {
+    "vision": "Centred grey digits of 28 x 28 pixels; anything else gets an answer too, and no warning. Robust means "
+    "against changes of at most the budget named, per pixel.",
+    "cellfree": "One deployment: the map and the access points it was trained on.",
+    "control": "The simulated robot it was trained on. A policy that falls in one roll-out of ten has a good median "
+    "and a poor mean: read both.",
+    "nowcast": "Shows how a forecaster is packed and served. It has never seen a real cloud.",
+}
+DIGITS = """## Data card: the embedded digits
+The package holds a part of MNIST so that it runs and tests without a download (`fewer tasks vision`, setting
+`data=digits`); `scripts/embed_digits.py` says how they were drawn, stratified by class. Use them to try things; for
+numbers to publish take all of MNIST (`fewer data vision`)."""
+
+
+def page() -> str:
+    """All cards."""
+    return "\n\n".join([HEAD, *(card(name) for name in names()), DIGITS]) + "\n"
+
+
+def card(name: str) -> str:
+    """One pack."""
+    held = fewer.open_pack(name)
+    told = held.settings
+    task = str(told["task"])
+    size = path(name).stat().st_size
+    rows = [
+        ["job", system_of(task).line],
+        ["weights kept, biases and norms counted", str(count(held))],
+        ["file", f"{size / 1000:,.1f} kB"],
+        ["made by", _recipe(told)],
+        ["data", DATA[task]],
+        *_figures(task, told),
+        ["limits", LIMITS[task]],
+    ]  # fmt: skip
+    return f"## {name}\n\n{markdown(['what', 'figure'], rows)}"
+
+
+def _recipe(told: Mapping[str, Any]) -> str:
+    words = [*told.get("settings", [])]
+    if prune := told.get("prune"):
+        words.append(f"{prune['sparsity']:.0%} removed by {prune['method']}, {prune['when']}")
+    if hardened := told.get("hardened") or told.get("harden"):
+        words.append(f"hardened by {hardened}")
+    if "units" in told:  # an expert, not trained by a task
+        words.append(
+            f"expert of {told['units']} units for {told['environment']}, cloned from {told['trained on']:,} steps"
+        )
+    return "; ".join(f"`{word}`" if "=" in word else word for word in words) or "defaults"
+
+
+def _figures(task: str, told: Mapping[str, Any]) -> list[list[str]]:
+    """The first few, each with what it counts."""
+    rows = []
+    for name, value in list(told.get("metrics", {}).items())[:MOST]:
+        metric = metric_of(task, name)
+        meaning = f" ({metric.meaning})" if metric.meaning else ""
+        rows.append([f"{metric.label}{meaning}", shown(value, metric.share)])
+    return rows

@@ -1,0 +1,186 @@
+"""docs/fewer.png, the picture above the fold: in each of the four fields the same job with less, from kept results."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from .records import ROOT, results
+
+__all__ = ["PICTURE", "current", "drawn", "numbers"]
+
+PICTURE = ROOT / "docs" / "fewer.png"
+OURS, OTHERS, INK = "#0b6e6e", "#9aa5b1", "#1f2933"
+Records = Mapping[str, dict[str, Any]]
+Panel = dict[str, Any]
+
+
+def numbers(records: Records) -> dict[str, Panel]:
+    """Everything the picture says, panel by panel: points of (x, y, name), ours apart from others."""
+    return {
+        "vision": _vision(records["vision-lightest"]),
+        "cellfree": _cellfree(records["cellfree-selectors"]),
+        "control": _control(records["control-fig1"]),
+        "nowcast": _nowcast(records["nowcast-longer"]),
+    }
+
+
+def _vision(record: dict[str, Any]) -> Panel:
+    rows = [dict(zip(record["columns"], row)) for row in record["rows"]]
+    dense = max((row for row in rows if row["recipe"] == "dense"), key=lambda row: row["kept"])
+    small = min((row for row in rows if row["recipe"] == "gradual lamp, high contrast"), key=lambda row: row["kept"])
+    light = [row for row in rows if row["recipe"] == "gradual magnitude, high contrast" and row["kept"] > small["kept"]]
+
+    def point(row: dict[str, Any], name: str) -> tuple[float, float, str]:
+        return row["kept"], float(row["PGD-40"].split(" ")[0]), name
+
+    return {
+        "title": f"vision: {dense['kept'] / small['kept']:.0f} times fewer weights under attack",
+        "across": "weights kept (MNIST, PGD-40 at 0.3; ours: a network of other layers, behind high contrast)",
+        "up": "% right under attack",
+        "ours": [point(small, f"{small['kept']:,}"), *(point(row, f"{row['kept']:,}") for row in light)],
+        "others": [point(dense, f"hardened {dense['network']}, dense: {dense['kept']:,}")],
+    }  # fmt: skip
+
+
+def _cellfree(record: dict[str, Any]) -> Panel:
+    rows = [dict(zip(record["columns"], row)) for row in record["rows"]]
+    size, choice = rows[0]["access points"], rows[0]["candidates"]
+    first = {row["selector"]: row for row in rows
+             if (row["access points"], row["candidates"], row["error in dB"]) == (size, choice, 0.0)}  # fmt: skip
+
+    def bar(name: str, said: str) -> tuple[float, str]:
+        return float(first[name]["AP"].split(" ")[0]), said
+
+    return {
+        "title": f"cellfree: 3 measurements instead of {size}",
+        "across": f"average precision ({size} access points, {choice} candidates)",
+        "ours": [bar("kriging", "ours, kriging"), bar("local", "ours, local network")],
+        "others": [bar("the paper's network", "the paper's network"), bar("nearest 3", "the nearest three")],
+        "all": bar("ceiling", f"knowing all {size}"),
+    }
+
+
+def _control(record: dict[str, Any]) -> Panel:
+    steps = [column for column in record["columns"] if column.removesuffix(" %").isdigit()]
+    lines = {}
+    for row in (dict(zip(record["columns"], row)) for row in record["rows"]):
+        cells = {step: row[step].split(" ")[0] for step in steps if row[step] != "not trained"}
+        dense = float(cells["0 %"])
+        lines[f"{row['environment']} {row['algorithm']}"] = [
+            (float(step.split()[0]), 100 * float(cell) / dense) for step, cell in cells.items()
+        ]
+    at_95 = [dict(line)[95.0] for line in lines.values()]
+    return {
+        "title": f"control: 95 % removed, {min(at_95):.0f} to {max(at_95):.0f} % of the score",
+        "across": "weights removed before training, % (SNIP)", "up": "score, % of dense", "lines": lines,
+    }  # fmt: skip
+
+
+def _nowcast(record: dict[str, Any]) -> Panel:
+    names = {
+        "baseline": "baseline",
+        "improved": "U-Net",
+        "swin": "Swin-UNETR",
+        "vivit": "ViViT",
+        "drift": "ours, upwind",
+    }
+    models = {key: record["details"][key] for key in names}
+    points = {
+        key: (model["parameters"] / 1e6, model["at_threshold"]["total"], names[key]) for key, model in models.items()
+    }  # fmt: skip
+    best = max((key for key in names if key != "drift"), key=lambda key: points[key][1])
+    better = "better forecasts" if points["drift"][1] > points[best][1] else "forecasts no better"
+    return {
+        "title": f"nowcast: {points[best][0] / points['drift'][0]:.0f} times fewer weights, {better}",
+        "across": "million weights (generated weather, 60 pixels)", "up": "IoU of 8 hours of rain",
+        "ours": [points["drift"]], "others": [points[key] for key in names if key != "drift"],
+    }  # fmt: skip
+
+
+def _digest(panels: dict[str, Panel]) -> str:
+    return hashlib.sha256(json.dumps(panels, sort_keys=True).encode()).hexdigest()
+
+
+def current() -> bool:
+    """Whether the picture in docs/ was drawn from the results that are kept now."""
+    from PIL import Image
+
+    if not PICTURE.exists():
+        return False
+    with Image.open(PICTURE) as image:
+        return bool(image.info.get("Description") == _digest(numbers(results())))
+
+
+def drawn(records: Records) -> bytes:
+    """The picture as PNG, which says in its description what it was drawn from."""
+    from matplotlib.figure import Figure
+
+    panels = numbers(records)
+    figure = Figure(figsize=(12, 6.4), dpi=110, layout="constrained")
+    for axes, (name, panel) in zip(figure.subplots(2, 2).flat, panels.items()):
+        {"cellfree": _bars, "control": _lines}.get(name, _points)(axes, panel)
+        axes.set_title(panel["title"], loc="left", fontsize=12.5, fontweight="bold", color=INK)
+        axes.set_xlabel(panel["across"], color=INK)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.tick_params(colors=INK)
+    written = io.BytesIO()
+    figure.savefig(written, format="png", metadata={"Software": None, "Description": _digest(panels)})
+    return written.getvalue()
+
+
+def _points(axes: Any, panel: Panel) -> None:
+    axes.set_xscale("log")
+    axes.set_ylabel(panel["up"], color=INK)
+    rightmost = max(x for x, _, _ in panel["others"])
+    for kind, colour, size in (("others", OTHERS, 70), ("ours", OURS, 150)):
+        for x, y, name in panel[kind]:
+            axes.scatter([x], [y], s=size, color=colour, zorder=3)
+            beside = kind == "others" and x < rightmost
+            place = {"xytext": (-9, -3), "ha": "right"} if beside else {"xytext": (0, 9), "ha": "center"}
+            axes.annotate(name, (x, y), textcoords="offset points", color=INK, fontsize=9, **place)
+    axes.margins(x=0.22, y=0.28)
+    axes.grid(axis="y", color="#e4e7eb")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+    axes.xaxis.set_minor_formatter(lambda value, _: "")
+
+
+def _bars(axes: Any, panel: Panel) -> None:
+    rows = [(*row, OURS) for row in panel["ours"]] + [(*row, OTHERS) for row in panel["others"]]
+    for place, (value, name, colour) in enumerate(rows):
+        axes.barh(-place, value, color=colour, height=0.66)
+        axes.text(0.01, -place, f"{name}: {value:.3f}", va="center", color="white", fontsize=10, fontweight="bold")
+    value, name = panel["all"]
+    axes.axvline(value, color=INK, linestyle=":")
+    axes.annotate(f"{name}: {value:.3f}", (value, 0.62), ha="right", va="bottom", color=INK, fontsize=9)
+    axes.set_xlim(0, 1.02)
+    axes.set_ylim(-len(rows) + 0.5, 1.0)
+    axes.set_yticks([])
+
+
+def _lines(axes: Any, panel: Panel) -> None:
+    styles = {"BCQ": "--", "BC": "-"}
+    colours = dict(zip(dict.fromkeys(name.split()[0] for name in panel["lines"]), (OURS, "#c05621", "#5a67d8")))
+    for name, line in panel["lines"].items():
+        world, algorithm = name.split()
+        # dense, 90, 95 and 99 % lie evenly apart where one looks at what is left
+        places = [_left(removed) for removed, _ in line]
+        axes.plot(places, [share for _, share in line], styles[algorithm], color=colours[world], marker="o",
+                  markersize=4, label=name)  # fmt: skip
+    ticks = (0, 50, 80, 90, 95, 98, 99)
+    axes.set_xticks([_left(tick) for tick in ticks], [f"{tick}" for tick in ticks])
+    axes.axhline(100, color=OTHERS, linestyle=":")
+    axes.set_ylabel(panel["up"], color=INK)
+    axes.set_ylim(0, 120)
+    axes.grid(axis="y", color="#e4e7eb")
+    axes.legend(ncols=3, fontsize=8.5, frameon=False, loc="lower left")
+
+
+def _left(removed: float) -> float:
+    """The place of a sparsity on an axis that is logarithmic in the weights that are left."""
+    import math
+
+    return -math.log10(1 - removed / 100)
