@@ -68,6 +68,12 @@ SYSTEM = System(
             pieces=f"{_AT}.studies.data:catalogue",
             remarks=f"{_AT}.studies.score_remarks:data",
         ),
+        "control/defaults": Study(
+            f"{_AT}.studies.defaults:defaults",
+            "the same job by default: --prune auto beside dense training, on logs that no recipe was chosen on",
+            settings=f"{_AT}.studies.defaults:about",
+            pieces=f"{_AT}.studies.defaults:catalogue",
+        ),
         "control/fig3": Study(
             f"{_AT}.studies.layers:fig3",
             "weights left in each layer, SNIP and GraSP",
