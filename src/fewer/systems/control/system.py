@@ -96,6 +96,7 @@ SYSTEM = System(
     claims=f"{_AT}.studies.claims:CLAIMS",
     benches={
         "control": (f"{_AT}.bench.agents", "80 BCQ agents in lock-step against one by one"),
+        "offline": (f"{_AT}.bench.offline", "policies from the same logs and updates as d3rlpy's"),
         "sparse_training": (f"{_AT}.bench.sparse_training", "training on kept weights alone"),
     },
 )
