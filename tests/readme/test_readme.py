@@ -54,5 +54,5 @@ def test_the_five_commands_work_as_printed(tmp_path: Path, monkeypatch: pytest.M
         assert words[0] == "fewer"
         short = ["--steps", "20"] if words[1] == "train" else []
         assert main([*words[1:], *short]) == 0, line
-    assert (tmp_path / "snip95.c").exists()
+    assert (tmp_path / "small.c").exists()
     assert (tmp_path / "report.html").stat().st_size > 10_000

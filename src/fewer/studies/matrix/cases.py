@@ -53,9 +53,13 @@ class Scale:
     seeds: int
     device: str = "cpu"
     synflow: int = 100  # rounds of scoring, the original's number
+    methods: tuple[str, ...] = METHODS
 
 
-SCALES = {"tiny": Scale(1, synflow=3), "quick": Scale(3, synflow=30), "full": Scale(5, "cuda")}
+# full: each task to where its dense network has converged, and its own recipe beside the criteria
+SCALES = {
+    "tiny": Scale(1, synflow=3), "quick": Scale(3, synflow=30), "full": Scale(3, "cuda", methods=(*METHODS, "auto")),
+}  # fmt: skip
 
 
 def cases(only: tuple[str, ...] = ()) -> dict[str, Case]:
@@ -82,7 +86,7 @@ def grid(scale: str, chosen: Mapping[str, Case]) -> dict[str, Any]:
     """Tasks x methods x sparsities x seeds, as a grid file would say it."""
     size = size_of(scale)
     options = {"lottery": f",rate={_RATE}", "synflow": f",iterations={size.synflow}"}
-    methods = [method + options.get(method, "") for method in METHODS]
+    methods = [method + options.get(method, "") for method in size.methods]
     return {
         "base": {"device": size.device, "prune.layer_quota": _QUOTA},
         "axes": {"task": list(chosen), "prune": methods, "sparsity": list(SPARSITIES), "seed": list(range(size.seeds))},
