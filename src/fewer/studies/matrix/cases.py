@@ -44,6 +44,8 @@ class Case:
     tiny: Mapping[str, Any]
     full: Mapping[str, Any] = field(default_factory=dict)  # empty: the task's own defaults
     metric: str = ""  # that is compared; empty: the task's first
+    search: Mapping[str, Any] = field(default_factory=dict)  # words of `fewer smallest`, for the study of that name
+    max_loss: float = 0.0  # of the dense figure, that the smallest network may lose; 0: not searched
 
 
 @dataclass(frozen=True)

@@ -9,4 +9,5 @@ CASE = Case(
     quick={"steps": 400, "batch": 64, "set.network": "mlp"},
     tiny={"steps": 3, "batch": 8, "set.network": "cnn0", "set.classes": "3,7"},
     full={"set.network": "cnn2", "steps": 6000},
+    search={"settings": ["network=mlp"]}, max_loss=0.005,
 )  # fmt: skip
