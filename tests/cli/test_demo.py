@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +14,10 @@ import pytest
 from fewer.core.engines.base import Training
 from fewer.core.errors import MissingExtra, UserError
 from fewer.core.registry import systems
+from fewer.pruning.pruning import Pruning
 from fewer.report import demo
 from fewer.report.page import Page
+from fewer.report.same_job import difference, verdict
 from fewer.run.job import Job
 
 
@@ -34,14 +38,18 @@ def short() -> dict[str, Job]:
 
 def test_every_system_is_demonstrated_dense_or_pruned() -> None:
     jobs = demo.jobs()
-    assert {job.task for job in jobs.values()} == set(systems())
-    assert all(any(job.prune for job in jobs.values() if job.task == task) for task in systems())
+    for task in systems():
+        own = [job for job in jobs.values() if job.task == task]
+        pruned = [job for job in own if job.prune and not job.harden]
+        assert pruned and all(len(job.seeds) > 1 for job in pruned)  # a difference has an interval
+        assert all(any(not d.prune and d.settings == p.settings and d.seeds == p.seeds for d in own) for p in pruned)
+    assert sum(bool(job.harden) for job in jobs.values()) == 1
 
 
 def test_it_writes_packs_and_one_report_and_goes_on_where_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = demo.demo(tmp_path, silent, short())
+    place = demo.demo(tmp_path, silent, short(), processes=1)
     text = place.read_text()
     assert "Vision: which digit" in text and "Cell-free radio" in text and "Left out" not in text
     shipped = text.split("What comes with the package")[-1]
@@ -49,7 +57,7 @@ def test_it_writes_packs_and_one_report_and_goes_on_where_it_was(
     assert all((tmp_path / f"{name}.pack").stat().st_size > 1000 for name in short())
     monkeypatch.setattr(demo, "page_of", lambda runs, title, limit: Page(title))
     finished = (tmp_path / "digits" / "weights.safetensors").stat().st_mtime_ns
-    demo.demo(tmp_path, silent, {"digits": short()["digits"]})
+    demo.demo(tmp_path, silent, {"digits": short()["digits"]}, processes=1)
     assert (tmp_path / "digits" / "weights.safetensors").stat().st_mtime_ns == finished
 
 
@@ -64,12 +72,40 @@ def test_a_system_whose_extra_is_missing_is_left_out_and_named(tmp_path: Path, m
     monkeypatch.setattr(Job, "run", run)
     told = []
     monkeypatch.setattr(demo, "page_of", lambda runs, title, limit: told.extend(runs) or Page(title))
-    text = demo.demo(tmp_path, silent, short()).read_text()
+    text = demo.demo(tmp_path, silent, short(), processes=1).read_text()
     assert "Left out" in text and "pip install" in text and [run.job.task for run in told] == ["vision"]
+
+
+def test_a_difference_is_students() -> None:
+    from scipy import stats
+
+    first, second = [0.9, 0.92, 0.91], [0.9, 0.86, 0.88]
+    theirs = stats.ttest_ind(second, first).confidence_interval()
+    found, half = difference(first, second)
+    assert (found - half, found + half) == pytest.approx((theirs.low, theirs.high))
+    assert difference([1.0], [2.0])[0] == 1 and math.isnan(difference([1.0], [2.0])[1])
+    assert [verdict(each) for each in ((-0.1, 0.05), (-0.04, 0.05), (0.1, 0.05), (0.1, math.nan))] == [
+        "no", "yes", "yes", "unknown",
+    ]  # fmt: skip
+
+
+def test_the_page_says_who_does_the_job_and_who_survives(tmp_path: Path) -> None:
+    settings, seeds = ("network=mlp", "classes=3,7"), (0, 1)
+    short = Training(steps=40, batch=64)
+    chosen = {
+        "dense": Job("vision", settings, short, seeds=seeds),
+        "pruned": Job("vision", settings, short, seeds=seeds, prune=Pruning("snip", 0.5)),
+        "hardened": Job("vision", settings, short, harden="fgsm:0.1", prune=Pruning("snip", 0.5)),
+    }
+    text = demo.demo(tmp_path, silent, chosen, processes=2).read_text()
+    page = text[text.index("<h2>The same job</h2>") :]
+    assert re.search(r"<tr><td>pruned</td><td>50%</td>.*?<td>(yes|no)</td></tr>", page)
+    assert "of 1 pruned networks" in page and "fgsm:0.1" in page[: page.index("</section>")]
+    assert (tmp_path / "pruned.pack").exists() and (tmp_path / "pruned" / "seed-1" / "metrics.json").exists()
 
 
 def test_any_other_wrong_input_is_not_swallowed(tmp_path: Path) -> None:
     (tmp_path / "digits").mkdir()
     (tmp_path / "digits" / "letter.txt").write_text("mine")
     with pytest.raises(UserError, match=r"letter\.txt"):
-        demo.demo(tmp_path, silent, short())
+        demo.demo(tmp_path, silent, short(), processes=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -68,3 +69,9 @@ def test_a_folder_in_use_is_busy_and_weights_that_are_not_finite_diverged(tmp_pa
         pass
     assert failure_of(not_finite(3)).kind == "diverged"
     assert failure_of(UserError("weights that are not finite", "others")).kind == "user error"
+
+
+def test_an_error_comes_whole_from_another_process() -> None:
+    error = MissingExtra("no scipy", "it installed", "pip install scipy")
+    again = copy.copy(error)  # by the same way as between processes
+    assert type(again) is MissingExtra and str(again) == str(error) and again.cure == "pip install scipy"

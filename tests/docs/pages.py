@@ -71,8 +71,9 @@ def run_page(page: Path) -> None:
 def small(words: list[str]) -> list[str]:
     """The same command on less."""
     more: list[str] = []
-    if words[0] == "train":
+    if words[0] in ("train", "smallest"):
         more = list(_SMALL.get(words[1], ["--steps", "20", "--batch", "16"]))
+        more += ["--max-loss", "9"] if words[0] == "smallest" else []
         if words[1] == "nowcast":
             more += ["--validate-every", "2"] if "--validate-every" in words else []
         if "--harden" in words:

@@ -19,8 +19,9 @@ from fewer.report.chart import curves
 from fewer.studies import transfer
 from fewer.studies.matrix import matrix as matrices
 from fewer.studies.matrix import measure as matrix_measure
-from fewer.studies.matrix.cases import METHODS, SPARSITIES, cases
+from fewer.studies.matrix.cases import METHODS, SPARSITIES, cases, grid
 from fewer.studies.matrix.page import series
+from fewer.studies.matrix.picture import shares
 from fewer.studies.order import SCALES, Order
 from fewer.studies.pieces import silent
 from fewer.sweep.run import Where
@@ -69,7 +70,21 @@ def test_every_cell_of_the_matrix_runs(name: str, monkeypatch: pytest.MonkeyPatc
     assert statuses.count("done") >= 24 and cells["snip", "90%"][8] == 1
     assert len(packed) == 2 and packed[1]["pack_bytes"] < packed[0]["pack_bytes"], packed
     assert result.figures["matrix.html"].count(b"<svg") == 2
+    assert result.figures["matrix.png"].startswith(b"\x89PNG")
     json.dumps(result.record(), allow_nan=False)
+
+
+def test_the_picture_shows_shares_of_dense_and_cells_that_fail() -> None:
+    rows = [["a", "dense", "0%", "accuracy", "0.8 ± 0.01"], ["a", "snip", "90%", "accuracy", "0.6 ± 0.1"],
+            ["a", "snip", "98%", "", "-"]]  # fmt: skip
+    found = shares(rows)["a"]
+    assert found["snip", "90%"] == pytest.approx(0.75) and math.isnan(found["snip", "98%"])
+
+
+def test_at_full_scale_the_tasks_own_recipe_stands_beside_the_criteria() -> None:
+    every = grid("full", cases())
+    assert every["axes"]["prune"][-1] == "auto" and len(every["axes"]["seed"]) == 3
+    assert every["task"]["control"]["steps"] == 100_000
 
 
 @pytest.mark.parametrize("name", TINY)

@@ -16,14 +16,9 @@ from fewer.core.files.atomic import write_atomically, write_json
 from fewer.core.registry import systems
 from fewer.core.system import Named, imported
 
-__all__ = ["ELSEWHERE", "Line", "benches", "hardware", "head", "line_text", "measure", "write"]
+__all__ = ["Line", "benches", "hardware", "head", "line_text", "measure", "write"]
 
 _OF_ALL = {"sparse": "packs: latency, throughput, size"}
-
-# what a user may pick instead and cannot be measured in the same run
-ELSEWHERE = {
-    "d3rlpy": "cannot be installed beside us, and publishes no updates a second to hold ours against (its issue 225)",
-}
 
 
 def benches() -> dict[str, Named]:

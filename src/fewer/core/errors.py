@@ -14,6 +14,10 @@ class UserError(ValueError):
         line = f"{given}; expected {expected}" + (f"; {cure}" if cure else "")
         super().__init__(" ".join(line.split()))
 
+    def __reduce__(self) -> tuple[type["UserError"], tuple[str, str, str]]:
+        """An error crosses to the process that waits for it; from its line alone it could not be made again."""
+        return type(self), (self.given, self.expected, self.cure)
+
 
 class Diverged(UserError):
     """A training whose weights are no longer finite: a sweep goes on with its other points."""

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import AbstractContextManager
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from fewer import zoo
 from fewer.core.engines.loop import Loop
 from fewer.core.errors import MissingExtra
 from fewer.core.files.atomic import write_atomically
+from fewer.core.files.run_folder import Folder
 from fewer.core.registry import systems
 from fewer.core.system import imported
 from fewer.packs.pack import load as load_pack
 from fewer.packs.show import removed
 from fewer.report.attacks import shortened
 from fewer.report.description import metric_of
+from fewer.report.groups import grouped
 from fewer.report.page import Page, table, words
 from fewer.report.runs import page_of
+from fewer.report.same_job import same_job
 from fewer.run.job import Job
-from fewer.run.load import Trained, load
+from fewer.run.load import load
 from fewer.run.packing import pack_run
 
 __all__ = ["demo", "jobs"]
@@ -42,32 +50,58 @@ def jobs() -> dict[str, Job]:
     return found
 
 
-def demo(out: Path, bar: Bar, chosen: dict[str, Job] | None = None) -> Path:
+def demo(out: Path, bar: Bar, chosen: dict[str, Job] | None = None, *, processes: int = 0) -> Path:
     """Run everything into `out`; a second call goes on where the first was stopped. The report's path.
 
-    A system whose extra is not installed is left out, and the report says so.
+    Trainings are independent: as many run at a time as there are cores, or `processes`. A system whose extra is not
+    installed is left out, and the report says so.
     """
-    runs: list[Trained] = []
+    alone = {
+        (Folder(out / name).seed(seed).path if len(job.seeds) > 1 else out / name): dataclasses.replace(
+            job, seeds=(seed,)
+        )
+        for name, job in (chosen or jobs()).items()
+        for seed in job.seeds
+    }
     left_out: dict[str, str] = {}
-    for name, job in (chosen or jobs()).items():
-        try:
-            with bar(job.training.steps, name) as log:
-                job.run(out / name, loop=Loop(on_log=log))
-            runs.append(load(out / name))
-        except MissingExtra as error:
-            left_out[job.task] = str(error)
+    with bar(len(alone), "trainings") as log:
+        for number, (task, why) in enumerate(_trained(alone, processes or os.cpu_count() or 1), 1):
+            left_out |= {task: why} if why else {}
+            log({"step": number})
+    runs = [load(place) for place, job in alone.items() if job.task not in left_out]
     page = page_of(runs, "fewer: the same job with fewer weights", limit=_LIMIT)
     page.lead = (
         "Small networks for four jobs, each trained, pruned, attacked and packed on this machine a moment ago. "
-        "They show what there is to see, not how good it can get: minutes of training, little data, one seed."
+        "They show what there is to see, not how good it can get: seconds of training, little data, few seeds."
     )
+    if any(run.job.prune for run in runs):
+        page.add("The same job", *same_job(runs, _LIMIT))
+        page.sections.insert(0, page.sections.pop())
     _add_left_out_(page, left_out)
     _add_zoo_(page)
-    for run in runs:
-        light = dataclasses.replace(run, task=shortened(run.job.task, run.task, _LIMIT))
-        pack_run(light, out / f"{run.path.name}.pack")
+    for group in grouped(runs):
+        light = dataclasses.replace(group.first, task=shortened(group.job.task, group.first.task, _LIMIT))
+        pack_run(light, out / f"{group.name}.pack")
     write_atomically(out / "report.html", page.html().encode())
     return (out / "report.html").resolve()
+
+
+def _trained(alone: Mapping[Path, Job], processes: int) -> Iterator[tuple[str, str]]:
+    """The task of every training as it ends, and why it was left out where it was."""
+    if processes < 2 or len(alone) < 2:
+        yield from (_train(job, place) for place, job in alone.items())
+        return
+    with ProcessPoolExecutor(processes, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
+        begun = [pool.submit(_train, job, place) for place, job in alone.items()]
+        yield from (done.result() for done in as_completed(begun))
+
+
+def _train(job: Job, place: Path) -> tuple[str, str]:
+    try:
+        job.run(place, loop=Loop())
+    except MissingExtra as error:
+        return job.task, str(error)
+    return job.task, ""
 
 
 def _add_left_out_(page: Page, left_out: dict[str, str]) -> None:

@@ -26,6 +26,10 @@ _OF_ALL: dict[str, Study] = {
         "fewer.studies.matrix.matrix:matrix", "every way of pruning on every task",
         settings="fewer.studies.matrix.cases:settings", remarks="fewer.studies.matrix.remarks:winners",
     ),
+    "smallest": Study(
+        "fewer.studies.smallest:smallest_networks", "the smallest network of every task that still does its job",
+        settings="fewer.studies.smallest:settings",
+    ),
     "transfer": Study(
         "fewer.studies.transfer:transfer", "hardening, voting and packing on every task",
         settings="fewer.studies.transfer:settings",

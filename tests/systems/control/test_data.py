@@ -138,6 +138,9 @@ def test_a_dataset_written_by_minari_is_read_without_it(tmp_path: Path, monkeypa
     folder = minari_dataset(tmp_path, steps, monkeypatch)
     for place in (folder, folder / "data", folder / "data" / "main_data.hdf5"):
         assert same(files.read(place, HOPPER), steps)
+    assert same(files.read("hopper/logged-v0", HOPPER), steps)  # by its id, where Minari keeps its datasets
+    with pytest.raises(UserError, match="minari download hopper/other-v0"):
+        files.read("hopper/other-v0")
     with h5py.File(folder / "data" / "main_data.hdf5", "r+") as file:
         del file["episode_3/rewards"]
     with pytest.raises(UserError, match="episode_3 without rewards"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import fewer
 from fewer.attack.metrics import under_attack
 from fewer.core.engines.base import Training
 from fewer.core.engines.cohort import Cohort
@@ -38,6 +40,22 @@ def test_a_policy_is_judged_by_the_return_of_its_own_actions() -> None:
     assert found["score"] == pytest.approx(100 * (total.mean() + 20.272305) / (3234.3 + 20.272305))
     assert next(iter(found)) == "score"
     assert found["length"] == 8
+
+
+def test_a_packs_roll_out_by_hand_in_gymnasium_gives_the_printed_figure(tmp_path: Path) -> None:
+    gymnasium = pytest.importorskip("gymnasium")
+    words = {"settings": {"algorithm": "plain-bc", "transitions": 300, "episodes": 2, "horizon": 40}, "steps": 20}
+    run = fewer.train("control", tmp_path / "run", **words)
+    fewer.pack(tmp_path / "run", tmp_path / "policy.pack")
+    policy, world, returns = fewer.open_pack(tmp_path / "policy.pack"), gymnasium.make("Hopper-v5"), []
+    for episode in range(2):
+        seen, _ = world.reset(seed=int(np.random.SeedSequence([100, episode]).generate_state(1)[0]))
+        total, done, steps = 0.0, False, 0
+        while not done and steps < 40:
+            seen, reward, fallen, cut, _ = world.step(policy.predict(seen.astype(np.float32)))
+            total, done, steps = total + float(reward), fallen or cut, steps + 1
+        returns.append(total)
+    assert np.mean(returns) == pytest.approx(run.metrics["return"], rel=1e-4)
 
 
 def test_validation_meets_other_episodes_than_the_test() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from fewer.bench.overview import ELSEWHERE, Line, benches, head, line_text, measure, write
+from fewer.bench.overview import Line, benches, head, line_text, measure, write
 from fewer.cli.words import offer
 from fewer.core.errors import UserError
 from fewer.core.settings import either, nearest
@@ -36,11 +36,8 @@ def run(arguments: argparse.Namespace) -> None:
     if not arguments.json:
         print(head(), flush=True)
     lines: list[Line] = []
-    for name in [*names, *([] if arguments.name else ELSEWHERE)]:
-        if name in ELSEWHERE:
-            found = [Line(name, why=f"not run: {ELSEWHERE[name]}")]
-        else:
-            found = measure(name, quick=quick, strict=arguments.name is not None)
+    for name in names:
+        found = measure(name, quick=quick, strict=arguments.name is not None)
         lines += found
         if not arguments.json:
             print("\n".join(map(line_text, found)), flush=True)

@@ -6,13 +6,14 @@ import argparse
 import sys
 
 from fewer.cli.words import DEVICES, numeric, offer
+from fewer.core.engines import ENGINES
 from fewer.core.registry import systems
 
 EXAMPLES = """examples:
   fewer smallest vision --set network=mlp --max-loss 0.005 --out runs/smallest
   fewer smallest control --set algorithm=plain-bc --max-bytes 20000 --out runs/fits"""
 
-_WORDS = ("settings", "prune", "steps", "batch", "lr", "optimizer", "device", "seeds", "harden")
+_WORDS = ("settings", "prune", "steps", "batch", "lr", "optimizer", "device", "engine", "seeds", "harden")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -30,18 +31,20 @@ def add(parser: argparse.ArgumentParser) -> None:
     for name in ("--steps", "--batch", "--lr"):
         numeric(parser.add_argument(name))
     numeric(parser.add_argument("--seed", dest="seeds", help="of every training (default 0)"))
+    offer(parser.add_argument("--engine", help="cohort: all sparsities in lock-step, as on a GPU"), ENGINES)
     offer(parser.add_argument("--device", help="cpu or cuda (default cpu)"), DEVICES)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """A line for each network that is tried, then the chosen one."""
     from fewer.cli.show import show
-    from fewer.run.smallest import Budget, Row, smallest
+    from fewer.sweep.smallest import Budget, Row, smallest
 
     def told(row: Row) -> None:
         if not arguments.json:
             said = row.get("refused") or (
                 f"{row['metric']} {row['validation']:.4g} on validation, loss {row['loss']:.2%}, "
+                f"{row['test']:.4g} on test, "
                 f"{row['bytes']:,} bytes, {row['microseconds']:.1f} us"
             )
             print(f"{row['share']:.1%} kept: {said}", file=sys.stderr, flush=True)

@@ -44,6 +44,8 @@ class Case:
     tiny: Mapping[str, Any]
     full: Mapping[str, Any] = field(default_factory=dict)  # empty: the task's own defaults
     metric: str = ""  # that is compared; empty: the task's first
+    search: Mapping[str, Any] = field(default_factory=dict)  # words of `fewer smallest`, for the study of that name
+    max_loss: float = 0.0  # of the dense figure, that the smallest network may lose; 0: not searched
 
 
 @dataclass(frozen=True)
@@ -53,9 +55,13 @@ class Scale:
     seeds: int
     device: str = "cpu"
     synflow: int = 100  # rounds of scoring, the original's number
+    methods: tuple[str, ...] = METHODS
 
 
-SCALES = {"tiny": Scale(1, synflow=3), "quick": Scale(3, synflow=30), "full": Scale(5, "cuda")}
+# full: each task to where its dense network has converged, and its own recipe beside the criteria
+SCALES = {
+    "tiny": Scale(1, synflow=3), "quick": Scale(3, synflow=30), "full": Scale(3, "cuda", methods=(*METHODS, "auto")),
+}  # fmt: skip
 
 
 def cases(only: tuple[str, ...] = ()) -> dict[str, Case]:
@@ -82,7 +88,7 @@ def grid(scale: str, chosen: Mapping[str, Case]) -> dict[str, Any]:
     """Tasks x methods x sparsities x seeds, as a grid file would say it."""
     size = size_of(scale)
     options = {"lottery": f",rate={_RATE}", "synflow": f",iterations={size.synflow}"}
-    methods = [method + options.get(method, "") for method in METHODS]
+    methods = [method + options.get(method, "") for method in size.methods]
     return {
         "base": {"device": size.device, "prune.layer_quota": _QUOTA},
         "axes": {"task": list(chosen), "prune": methods, "sparsity": list(SPARSITIES), "seed": list(range(size.seeds))},

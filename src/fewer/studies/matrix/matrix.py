@@ -9,9 +9,10 @@ from typing import Any
 
 from fewer.core.errors import UserError
 from fewer.report.groups import Interval, interval
-from fewer.studies.matrix.cases import METHODS, Case, cases, expect_device, grid, recipe
+from fewer.studies.matrix.cases import Case, cases, expect_device, grid, recipe, size_of
 from fewer.studies.matrix.measure import Asked, measure_all, spelled
 from fewer.studies.matrix.page import page
+from fewer.studies.matrix.picture import picture
 from fewer.studies.matrix.remarks import winners
 from fewer.studies.order import Log, Order
 from fewer.studies.study import Result
@@ -23,6 +24,8 @@ from fewer.sweep.run import Sweep, Where
 __all__ = ["WHERE", "Cell", "matrix"]
 
 WHERE = Where()  # processes of this machine
+# who prunes while it trains is no bare criterion: lottery tickets, and what a task's recipe does
+_NAMES = {"rounds": "lottery", "gradual": "auto", "rigl": "auto"}
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,10 @@ def matrix(order: Order) -> Result:
             *(f"under attack: {name} {case.attack} ({case.unit})" for name, case in chosen.items()),
             *failed,
         ],
-        figures={"matrix.html": page(cells, [*lines, how], chosen, METHODS).html().encode()},
+        figures={
+            "matrix.html": page(cells, [*lines, how], chosen, size_of(scale).methods).html().encode(),
+            "matrix.png": picture(table),
+        },
         details={"points": rows},
     )
 
@@ -78,7 +84,7 @@ def _cells(sweep: Sweep, rows: Sequence[Mapping[str, Any]], chosen: Mapping[str,
     groups: dict[tuple[str, str, float], list[tuple[Point, Mapping[str, Any]]]] = {}
     for point, row in zip(sweep.grid.points, rows):
         prune = point.job.prune
-        method = "dense" if prune is None else "lottery" if prune.when == "rounds" else prune.method
+        method = "dense" if prune is None else _NAMES.get(prune.when, prune.method)
         groups.setdefault((point.job.task, method, prune.sparsity if prune else 0.0), []).append((point, row))
     asked: dict[tuple[str, str, float], list[Asked]] = {
         key: [

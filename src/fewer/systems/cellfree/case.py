@@ -10,4 +10,6 @@ CASE = Case(
            "set.test_phones": 1500},
     tiny={"steps": 3, "batch": 8, "set.access_points": 12, "set.candidates": 4,
           "set.train_phones": 120, "set.validation_phones": 20, "set.test_phones": 60},
+    full={"steps": 10_000},
+    max_loss=0.005,
 )  # fmt: skip

@@ -10,5 +10,6 @@ CASE = Case(
            "set.transitions": 20000, "set.hidden": "128,128", "set.episodes": 5, "set.horizon": 300},
     tiny={"steps": 2, "batch": 8, "set.environment": "walker2d", "set.algorithm": "td3bc", "set.transitions": 300,
           "set.hidden": "128,128", "set.episodes": 1, "set.horizon": 5},
-    full={"set.environment": "walker2d"},
+    full={"set.environment": "walker2d", "set.algorithm": "plain-bc", "steps": 100_000},
+    search={"settings": ["algorithm=plain-bc"]}, max_loss=0.03,
 )  # fmt: skip

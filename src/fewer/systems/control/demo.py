@@ -1,20 +1,18 @@
-"""The demonstration of this system: a clone of the embedded expert, dense and pruned."""
+"""The demonstration of this system: a clone of the embedded expert, dense and with 95 % removed."""
 
 from __future__ import annotations
 
-from fewer.core.engines.base import Training
-from fewer.core.engines.optimizer import Optimizer
-from fewer.pruning.pruning import Pruning
+from fewer.core.recipe import affordable
 from fewer.run.job import Job
+from fewer.run.options import job_of
 
 __all__ = ["jobs"]
 
+_STEPS = 2500
+_CLONE = {"settings": ["algorithm=plain-bc", "transitions=20000", "episodes=10"], "steps": _STEPS, "seeds": "0-2"}
+
 
 def jobs() -> dict[str, Job]:
-    """A clone of the embedded expert, from a few of its steps."""
-    settings = ("environment=hopper", "algorithm=plain-bc", "transitions=20000", "episodes=5")
-    training = Training(steps=2000, batch=256, optimizer=Optimizer(lr=3e-3, decay_from=0.5))
-    return {
-        "control-dense": Job("control", settings, training),
-        "control-snip95": Job("control", settings, training, prune=Pruning("snip", 0.95)),
-    }
+    """From a few of the expert's steps; as many updates on kept weights as cost what the dense ones do."""
+    pruned = {"steps": affordable(_STEPS, 0.95), "prune": "auto", "sparsity": 0.95}
+    return {"hopper-dense": job_of("control", _CLONE), "hopper-95": job_of("control", {**_CLONE, **pruned})}

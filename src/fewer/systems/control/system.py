@@ -68,6 +68,12 @@ SYSTEM = System(
             pieces=f"{_AT}.studies.data:catalogue",
             remarks=f"{_AT}.studies.score_remarks:data",
         ),
+        "control/defaults": Study(
+            f"{_AT}.studies.defaults:defaults",
+            "the same job by default: --prune auto beside dense training, on logs that no recipe was chosen on",
+            settings=f"{_AT}.studies.defaults:about",
+            pieces=f"{_AT}.studies.defaults:catalogue",
+        ),
         "control/fig3": Study(
             f"{_AT}.studies.layers:fig3",
             "weights left in each layer, SNIP and GraSP",
@@ -90,6 +96,7 @@ SYSTEM = System(
     claims=f"{_AT}.studies.claims:CLAIMS",
     benches={
         "control": (f"{_AT}.bench.agents", "80 BCQ agents in lock-step against one by one"),
+        "offline": (f"{_AT}.bench.offline", "policies from the same logs and updates as d3rlpy's"),
         "sparse_training": (f"{_AT}.bench.sparse_training", "training on kept weights alone"),
     },
 )

@@ -58,8 +58,11 @@ class CellFree(Task[Phones]):
 
     @classmethod
     def recipe(cls, settings: Any) -> Recipe:
-        """Gradually, by LAMP, which leaves the smallest layers whole; by magnitude one of them would be emptied."""
-        return Recipe(cls.recommended, prune="lamp,when=gradual", worse=_WORSE)
+        """Gradually, by LAMP, which leaves the smallest layers whole; by magnitude one of them would be emptied.
+
+        In twice the steps: with as many as dense a tenth of the weights lost 0.52 % of the validation figure.
+        """
+        return Recipe(cls.recommended, prune="lamp,when=gradual", pruned={"steps": 10_000}, worse=_WORSE)
 
     def __init__(
         self, settings: Settings | None = None, *, world: World | None = None, survey: Survey | None = None

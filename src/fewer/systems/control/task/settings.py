@@ -24,7 +24,7 @@ class Settings:
     RENAMED: ClassVar[dict[str, str]] = {"harm": "attack_loss"}
 
     environment: str = setting("hopper", "halfcheetah, hopper, walker2d, any Gymnasium id, or none (logs alone)")
-    data: str = setting("", "file of logged steps; empty: the embedded expert's")
+    data: str = setting("", "file of logged steps, or a Minari id; empty: the embedded expert's")
     transitions: int = setting(100_000, "steps that the embedded expert takes")
     data_seed: int = setting(0, "seed of the embedded expert's roll-outs")
     algorithm: str = setting("bcq", "one of " + ", ".join(ALGORITHMS))
@@ -49,7 +49,7 @@ class Settings:
     expectile: float = setting(0.7, "iql's expectile of the value")
     temperature: float = setting(3.0, "iql's beta: weight of advantages in its policy")
     episodes: int = setting(20, "episodes that judge a policy")
-    episode_seed: int = setting(100, "seed of these episodes' starts, the same for every replica")
+    episode_seed: int = setting(100, "seed of these episodes' starts, the same for every replica; validation: the next")
     horizon: int = setting(0, "cut episodes after so many steps; 0: the environment's own limit", "steps")
     judge: str = setting("auto", "rollout, fqe (from logs alone), or auto: rollout where there is an environment")
     fqe_steps: int = setting(4000, "training steps of fitted Q evaluation")

@@ -79,8 +79,11 @@ class Vision(Task[Images]):
 
     @classmethod
     def recipe(cls, settings: Any) -> Recipe:
-        """Gradually, by LAMP: in as many steps as dense, with nothing lost."""
-        return Recipe(cls.recommended, prune="lamp,when=gradual")
+        """Gradually, by LAMP; the MLP in three times the steps: with 2 % of its weights it lost 1.1 % of the validation
+        accuracy in as many as dense, and 0.2 % in these. Networks of images are not tried so long.
+        """
+        longer = {"steps": 6000} if settings is not None and settings.network == "mlp" else {}
+        return Recipe(cls.recommended, prune="lamp,when=gradual", pruned=longer)
 
     def __init__(self, settings: Settings = Settings()) -> None:  # noqa: B008  frozen
         self.settings = settings

@@ -25,6 +25,8 @@ _HDF5, _ZIP = b"\x89HDF\r\n\x1a\n", b"PK\x03\x04"
 def read(path: str | Path, environment: Environment | None = None) -> Transitions:
     """Checked transitions; the kind is told by the content, not by the name."""
     place = Path(path)
+    if not place.exists():
+        place = minari_data.named(path) or place
     if place.is_dir():
         place = minari_data.main_file(place)
     try:

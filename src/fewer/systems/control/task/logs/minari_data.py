@@ -1,11 +1,14 @@
 """Minari's datasets, read from their HDF5 layout; the package itself is not needed.
 
 One group an episode, `episode_0`, `episode_1`, ...: observations (T + 1), actions, rewards, terminations and
-truncations (T). A dataset is a folder with `data/main_data.hdf5`; its folder, its `data` or the file may be named.
+truncations (T). A dataset is a folder with `data/main_data.hdf5`; its folder, its `data`, the file or its id
+(`mujoco/hopper/expert-v0`) may be named. An id is looked up where Minari keeps what it downloads.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +18,22 @@ from fewer.core.errors import UserError
 from fewer.systems.control.task.logs.assemble import assemble, numbers
 from fewer.systems.control.task.logs.transitions import Transitions
 
-__all__ = ["episode_names", "from_file", "main_file"]
+__all__ = ["episode_names", "from_file", "main_file", "named"]
 
+_ID = re.compile(r"(?:[A-Za-z0-9_-]+/)*[A-Za-z0-9_-]+-v\d+")  # [namespaces/]NAME-vNUMBER
 _THEIRS = {"actions": "action", "rewards": "reward", "terminations": "terminal", "truncations": "timeout"}
+
+
+def named(name: str | Path) -> Path | None:
+    """The folder of a dataset that is named by its id, or None where the name is none."""
+    if not _ID.fullmatch(str(name)):
+        return None
+    root = Path(os.environ.get("MINARI_DATASETS_PATH") or Path.home() / ".minari" / "datasets")
+    if not (root / name).is_dir():
+        raise UserError(
+            f"Minari's {name}, which is not in {root}", "a dataset that is there, or a file", f"minari download {name}"
+        )
+    return root / name
 
 
 def main_file(folder: Path) -> Path:

@@ -63,5 +63,6 @@ def metrics(environment: Environment, returns: NDArray[np.float64], lengths: NDA
         "score": float(scores.mean()),
         "score_median": float(np.median(scores)),
         "score_interquartile_mean": interquartile_mean(scores),
+        "score_lowest": float(scores.min()),
         **found,
     }

@@ -1,11 +1,13 @@
 """Budget in, network out: the smallest network of a task that still does the job, and the curve that was seen.
 
 Shares of the weights from half down to a two-hundredth are tried by bisection, each with the task's recipe, each a run
-folder of its own: the same call goes on after a kill. What is chosen is chosen on the validation split.
+folder of its own: the same call goes on after a kill. On a GPU, or with engine=cohort, all of them are trained first,
+in lock-step. What is chosen is chosen on the validation split; the figure on the test split is told beside it.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -19,6 +21,7 @@ from fewer.core.engines.evaluate import evaluate, predictor
 from fewer.core.engines.loop import Loop
 from fewer.core.errors import Busy, UserError
 from fewer.core.files.atomic import write_json
+from fewer.core.files.run_folder import CONFIG, Folder
 from fewer.packs.pack import Allowance
 from fewer.packs.pack import load as load_pack
 from fewer.pruning.reach import count
@@ -26,11 +29,13 @@ from fewer.run.job import Job
 from fewer.run.load import Trained, load
 from fewer.run.options import job_of
 from fewer.run.packing import by_name, pack_run
+from fewer.sweep.cohort_unit import NotBatchable, run_together, shared
 
 __all__ = ["FRONTIER", "SHARES", "Budget", "Found", "smallest"]
 
 FRONTIER = "frontier.json"
 SHARES = (0.5, 0.3, 0.2, 0.1, 0.05, 0.03, 0.02, 0.01, 0.005)  # of the prunable weights
+_APART = "apart"  # in the folder of a cohort that does not go as one
 _CALLS = 200  # predictions of one sample, whose median is told
 
 Row = dict[str, Any]
@@ -102,6 +107,19 @@ def smallest(
     return Found(load(search.out / row["run"]), row, search.curve())
 
 
+def _name(share: float) -> str:
+    return f"kept-{100 * share:g}"
+
+
+def _trained_together(job: Job, folder: Folder) -> bool:
+    """Whether the folder holds this job as a cohort left it; whatever else is there is for the job to judge."""
+    if not folder.finished:
+        return False
+    config = folder.read_json(CONFIG)
+    others, _ = config.pop("cohort", None), config.pop("versions", None)
+    return others is not None and config == json.loads(json.dumps(job.config()))
+
+
 def _said(budget: Budget) -> str:
     name, value = next((name, value) for name, value in asdict(budget).items() if value is not None)
     return f"{name.replace('_', ' ')} {value:g}"
@@ -117,6 +135,8 @@ class _Search:
         first = job_of(task, dense)
         if "sparsity" in words or len(first.seeds) > 1:
             raise UserError("a sparsity or several seeds", "neither: sparsity is what is searched", "leave them out")
+        if first.training.device != "cpu" or first.engine == "cohort":
+            self._train_together({"dense": first, **{_name(share): self._job(share) for share in SHARES}})
         self.dense = self._tried(1.0, "dense", first)
         if "refused" in self.dense:
             raise UserError(f"a dense training that failed ({self.dense['refused']})", "one to measure by")
@@ -124,14 +144,36 @@ class _Search:
     def row(self, share: float) -> Row:
         """A network that keeps this share; trained where it is not there yet."""
         if share not in self.rows:
-            job = job_of(self.task, {**self.words, "sparsity": round(1 - share, 6)})
-            self._tried(share, f"kept-{100 * share:g}", job)
+            self._tried(share, _name(share), self._job(share))
         return self.rows[share]
+
+    def _job(self, share: float) -> Job:
+        return job_of(self.task, {**self.words, "sparsity": round(1 - share, 6)})
+
+    def _train_together(self, jobs: Mapping[str, Job]) -> None:
+        """Those that may be one cohort, as one; whoever is left is trained when its turn comes."""
+        groups: dict[str | None, list[str]] = {}
+        for name, job in jobs.items():
+            groups.setdefault(shared(job), []).append(name)
+        waiting = [names for common, names in groups.items() if common is not None]
+        while waiting:
+            names = waiting.pop()
+            folder = Folder(self.out / f"cohort-{names[0]}-to-{names[-1]}")
+            if len(names) < 2 or all(Folder(self.out / name).finished for name in names):
+                continue
+            try:
+                if not (folder.path / _APART).exists():
+                    run_together({name: jobs[name] for name in names}, folder, self.out, Loop())
+            except NotBatchable:  # a mask was refused on the way: the fewer weights are kept, the sooner
+                (folder.path / _APART).touch()
+            if (folder.path / _APART).exists():
+                waiting += [names[: len(names) // 2], names[len(names) // 2 :]]
 
     def _tried(self, share: float, name: str, job: Job) -> Row:
         row: Row = {"share": share, "run": name}
         try:
-            job.run(self.out / name, loop=Loop())
+            if not _trained_together(job, Folder(self.out / name)):
+                job.run(self.out / name, loop=Loop())
             row |= self._measured(self.out / name, share)
         except Busy:
             raise
@@ -152,6 +194,7 @@ class _Search:
         pack = path.with_suffix(".pack")
         return {
             "metric": name, "validation": figure, "loss": (dense - figure) / max(abs(dense), 1e-12),
+            "test": run.metrics[name],
             "weights": left.prunable, "kept": left.kept_prunable, "steps": run.job.training.steps,
             "bytes": pack_run(run, pack), "microseconds": _microseconds(pack, run),
         }  # fmt: skip

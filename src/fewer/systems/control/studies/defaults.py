@@ -1,0 +1,202 @@
+"""The same job by default: dense as a new user trains it, dense for long, and `--prune auto`, on logs that nobody chose
+anything on.
+
+`--data` names a folder of such logs (hopper-expert.hdf5 and so on); without it our own experts are recorded with a seed
+and a noise that no recipe was chosen on. Every training is a piece: `fewer reproduce control/defaults --pieces ...`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from fewer.core.errors import UserError
+from fewer.core.files.atomic import write_json
+from fewer.core.settings import from_text
+from fewer.run.job import Job
+from fewer.run.options import job_of
+from fewer.studies.order import Order
+from fewer.studies.pieces import Piece, Pieces, choice
+from fewer.studies.study import Result
+from fewer.systems.control.studies.agents import spelled
+from fewer.systems.control.studies.training.scales import ENVIRONMENTS, environments, file_of
+from fewer.systems.control.task.statistics import statistics
+
+__all__ = ["WAYS", "about", "catalogue", "defaults"]
+
+Row = dict[str, Any]
+
+ALGORITHMS = ("plain-bc", "bc", "bcq")
+SPARSITY = {"quick": 0.9, "full": 0.95, "paper": 0.95}
+SEEDS = {"quick": (0,), "full": (0, 1, 2, 3, 4), "paper": (0, 1, 2, 3, 4)}
+LOGGED = {"quick": 2000, "full": 40_000, "paper": 100_000}  # steps
+LONG = 100_000  # updates
+UNSEEN = 2027  # seed of the experts' roll-outs
+NOISE = {"hopper": 0.15, "halfcheetah": 0.15, "walker2d": 0.15}  # recipes were chosen on sampled actions and on 0.1
+WAYS = {
+    "dense": "as `fewer train` does it by default",
+    "long": f"dense, {LONG:,} updates",
+    "auto": "by --prune auto",
+}
+_SMALL = ("hidden=64,48", "autoencoder_hidden=64,64", "episodes=2", "horizon=40", "transitions=2000")
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What may be changed."""
+
+    environments: tuple[str, ...] = choice((), "such as hopper,walker2d; empty: all of the scale")
+    algorithms: tuple[str, ...] = choice((), "such as plain-bc,bcq; empty: all")
+    ways: tuple[str, ...] = choice((), "such as dense,auto; empty: all")
+    seeds: tuple[int, ...] = choice((), "such as 0,1,2; empty: the scale's own")
+
+
+@dataclass(frozen=True)
+class Agent:
+    """One training."""
+
+    environment: str
+    algorithm: str
+    way: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Of its piece and its folder."""
+        return f"{self.environment}-{self.algorithm}-{self.way}-{self.seed}"
+
+
+def about(order: Order) -> dict[str, Any]:
+    """Every setting that the order stands for."""
+    jobs = {}
+    for algorithm, way in product(ALGORITHMS, WAYS):
+        config = _job(order, Agent("hopper", algorithm, way, 0), "LOGS").config()
+        jobs[f"{algorithm}, {way}"] = {key: value for key, value in config.items() if key not in ("settings", "seeds")}
+    found = {"logs": [_logged(order, one) for one in environments(order.scale)], "seeds": SEEDS[order.scale],
+             "jobs": jobs}  # fmt: skip
+    return json.loads(json.dumps(found))  # type: ignore[no-any-return]  # lists, as a file holds them
+
+
+def catalogue(order: Order) -> Pieces:
+    """One piece a training."""
+    chosen = from_text(Choices, order.words)
+    axes = (
+        _among(chosen.environments, environments(order.scale)), _among(chosen.algorithms, ALGORITHMS),
+        _among(chosen.ways, tuple(WAYS)), chosen.seeds or SEEDS[order.scale],
+    )  # fmt: skip
+    agents = [Agent(*values) for values in product(*axes)]
+    return Pieces({one.name: Piece(WAYS[one.way], partial(_row, order, one)) for one in agents}, Choices)
+
+
+def defaults(order: Order) -> Result:
+    """What is there: one row for each algorithm and environment that has a dense and a pruned training."""
+    rows = [json.loads(path.read_text()) for path in sorted(_folder(order).glob("*.json"))]
+    if order.scale == "quick":
+        rows = [_row(order, Agent("hopper", *values, 0)) for values in product(ALGORITHMS, WAYS)]
+    table = []
+    for algorithm, environment in product(ALGORITHMS, ENVIRONMENTS):
+        own = [row for row in rows if (row["algorithm"], row["environment"]) == (algorithm, environment)]
+        by_way = {way: [row for row in own if row["way"] == way] for way in WAYS}
+        if by_way["dense"] and by_way["auto"]:
+            table.append(_line(algorithm, environment, by_way))
+    logs = ", ".join(dict.fromkeys(row["logs"] for row in rows))
+    return Result(
+        title=f"The same job by default: `--prune auto --sparsity {SPARSITY[order.scale]:g}` beside dense training, on "
+        "logs that no recipe was chosen on",
+        columns=["algorithm", "environment", "dense by default", f"dense, {LONG:,} updates", "--prune auto",
+                 "% of the better dense", "worst episode: dense, auto", "processor seconds: dense, auto", "seeds"],
+        rows=table,
+        notes=[
+            f"Logs: {logs}. Scores are D4RL's, mean over seeds of 20 episodes each, with 95 % bootstrap intervals of "
+            "the mean over seeds where there are several; seeds: of the dense, the long and the pruned trainings. "
+            "Processor seconds are the median of a whole run: scoring of weights, training and the judging episodes.",
+        ],
+        details={"agents": rows},
+    )  # fmt: skip
+
+
+def _among(given: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
+    if wrong := [word for word in given if word not in known]:
+        raise UserError(f"{wrong[0]!r}", f"one of {', '.join(known)}")
+    return given or known
+
+
+def _folder(order: Order) -> Path:
+    return order.out / f"defaults-{order.scale}"
+
+
+def _logged(order: Order, environment: str) -> str:
+    """The logs as they are said beside the numbers, without folders."""
+    if order.data:
+        return file_of(order.data, environment, "expert").name
+    return f"expert:{environment}:{LOGGED[order.scale]}:{UNSEEN}:{NOISE[environment]:g}"
+
+
+def _job(order: Order, agent: Agent, logs: str) -> Job:
+    small = _SMALL if order.scale == "quick" else ()
+    words: dict[str, Any] = {
+        "settings": [f"environment={agent.environment}", f"algorithm={agent.algorithm}", f"data={logs}", *small],
+        "seeds": agent.seed,
+    }
+    if agent.way == "auto":
+        words |= {"prune": "auto", "sparsity": SPARSITY[order.scale]}
+    elif agent.way == "long":
+        words["steps"] = LONG
+    job = job_of("control", words)
+    if order.scale != "quick":
+        return job
+    steps = {"dense": 20, "long": 30, "auto": 40}[agent.way]
+    return dataclasses.replace(job, training=dataclasses.replace(job.training, steps=steps))
+
+
+def _row(order: Order, agent: Agent) -> Row:
+    """One training with what it came to; found again once it is there."""
+    file = _folder(order) / f"{agent.name}.json"
+    if file.exists():
+        return dict(json.loads(file.read_text()))
+    logs = str(file_of(order.data, agent.environment, "expert")) if order.data else _logged(order, agent.environment)
+    job, run = _job(order, agent, logs), _folder(order) / "runs" / agent.name
+    resumed, begin, clock = run.exists(), time.process_time(), time.perf_counter()
+    metrics = job.run(run)[0]
+    row: Row = {
+        **dataclasses.asdict(agent), "logs": _logged(order, agent.environment), "steps": job.training.steps,
+        "score": metrics["score"], "lowest": metrics["score_lowest"],
+        # of a run that went on after a kill nobody knows the whole
+        "processor_seconds": None if resumed else round(time.process_time() - begin, 1),
+        "wall_seconds": None if resumed else round(time.perf_counter() - clock, 1),
+    }  # fmt: skip
+    write_json(file, row)
+    order.log(f"{agent.name}: {row['score']:.1f}, {row['steps']} updates, {row['processor_seconds']} s")
+    return row
+
+
+def _line(algorithm: str, environment: str, by_way: dict[str, list[Row]]) -> list[Any]:
+    means = {way: sum(row["score"] for row in own) / len(own) for way, own in by_way.items() if own}
+    better = max(means[way] for way in ("dense", "long") if way in means)
+    lowest = [f"{min(row['lowest'] for row in by_way[way]):.0f}" for way in ("dense", "auto")]
+    return [
+        algorithm, spelled(environment), *(_spelled(by_way[way]) for way in WAYS),
+        f"{100 * means['auto'] / better:.1f}", ", ".join(lowest),
+        ", ".join(_seconds(by_way[way]) for way in ("dense", "auto")),
+        ", ".join(str(len(own)) for own in by_way.values()),
+    ]  # fmt: skip
+
+
+def _spelled(own: Sequence[Row]) -> str:
+    if not own:
+        return "not trained"
+    found = statistics([row["score"] for row in own])
+    interval = f" ({found['low']:.1f} to {found['high']:.1f})" if len(own) > 1 else ""
+    return f"{found['mean']:.1f}{interval}"
+
+
+def _seconds(own: Sequence[Row]) -> str:
+    known = sorted(row["processor_seconds"] for row in own if row["processor_seconds"] is not None)
+    return f"{known[len(known) // 2]:.0f}" if known else "-"
