@@ -34,7 +34,7 @@ def pack_run(run: Trained, path: str | Path, values: str = "float32") -> int:
         return task.predict(nets, given, noise)
 
     with torch.no_grad():
-        program, tensors = trace(predict, inputs, networks=run.modules)
+        program, tensors = trace(predict, inputs, networks=run.modules, any_length=":" in run.job.task)
     masks = {
         f"{network}.{name}": mask.numpy()
         for network, by_name in run.mask.items()
