@@ -63,8 +63,12 @@ _TAIL = """
   scattering, sorting. What torch takes apart (GELU's friends, einsum, instance norm, RMS norm, `MultiheadAttention`)
   arrives as several of them.
 - **Recurrent layers are loops**: one operation `rnn`, `gru` or `lstm` per layer and direction, whatever the length;
-  several layers, both directions, first states and projections. In one pack the length is that of the example it was
-  traced with, as every size but the number of samples is.
+  several layers, both directions, first states and projections.
+- **Sequences of any length**: a pack of your own network with recurrent layers, attention or embeddings takes other
+  lengths than those it was trained with wherever the network does (it is tried at two before the pack is written), up
+  to a table of positions where there is one; other sizes than length and number of samples are fixed. ONNX has a
+  dimension `time`. In C the functions have one more argument, `int time`, and a stated longest length
+  (`fewer export --to c --length 200`); beyond it they answer -1.
 - **Embeddings and recurrent matrices keep their masks** in the file. At run time a lookup reads the rows that are asked
   for, and products of recurrent layers go over kept weights alone, in C, unless a large matrix keeps more than half.
 - **Whole numbers** are inputs like others: `predict` takes int64 tokens, the C function takes them as floats (exact up

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from fewer.report.chart import curves as curves
     from fewer.report.page import figure as figure
     from fewer.run.api import audit as audit
+    from fewer.run.api import export as export
     from fewer.run.api import load as load
     from fewer.run.api import open_pack as open_pack
     from fewer.run.api import pack as pack
@@ -68,8 +69,8 @@ __all__ = [
     "Attackable", "Classification", "Classifier", "Copy", "Data", "Description", "Featured", "Grouped", "Job",
     "Metric", "Nets", "NetworkSet", "Noise", "Objective", "Optimizer", "Pack", "Predict", "Pruner", "Pruning",
     "Regression", "Service", "System", "Task", "TensorData", "Trained", "Training", "UserError", "Voting",
-    "attacked", "audit", "batches", "cellfree", "check", "combine", "curves", "evaluate", "figure", "lightning",
-    "load", "open_pack", "pack", "predictor", "prune", "sklearn", "to_torch", "train", "transformers",
+    "attacked", "audit", "batches", "cellfree", "check", "combine", "curves", "evaluate", "export", "figure",
+    "lightning", "load", "open_pack", "pack", "predictor", "prune", "sklearn", "to_torch", "train", "transformers",
 ]  # fmt: skip
 
 __getattr__, __dir__ = lazily(
@@ -94,7 +95,7 @@ __getattr__, __dir__ = lazily(
         "fewer.pruning.pruning": ("Pruning",),
         "fewer.report.chart": ("curves",),
         "fewer.report.page": ("figure",),
-        "fewer.run.api": ("audit", "load", "open_pack", "pack", "prune", "to_torch", "train"),
+        "fewer.run.api": ("audit", "export", "load", "open_pack", "pack", "prune", "to_torch", "train"),
         "fewer.run.job": ("Job",),
         "fewer.run.load": ("Trained",),
         "fewer.serve.service": ("Service",),

@@ -24,11 +24,14 @@ from fewer.core.errors import UserError
 from fewer.core.files.run_folder import CONFIG, GIVEN, Folder
 from fewer.core.settings import setting
 from fewer.custom.calling import leaves
-from fewer.custom.data import Samples, class_labels, quantities, read, splits_of
+from fewer.custom.data import Samples, class_labels, quantities, read, splits_of, tried
+from fewer.custom.places import Places, class_axis
 from fewer.custom.program import network_of, write_network
 from fewer.custom.supervised import Classification, Regression, SupervisedTask
 
-__all__ = ["GivenClasses", "GivenQuantities", "Settings", "give", "give_again", "keep_given", "kept_task"]
+__all__ = [
+    "GivenClasses", "GivenPlaces", "GivenQuantities", "Settings", "give", "give_again", "keep_given", "kept_task",
+]  # fmt: skip
 
 _TASK, _DATA = "task.json", "data.safetensors"
 _MOST = 2**26  # bytes of samples that are kept with a run; of more, as many as a pack needs to be made
@@ -106,10 +109,21 @@ class GivenClasses(_Given, Classification):
     Settings = Settings
 
 
+class GivenPlaces(_Given, Places):
+    """Scores of classes for every place."""
+
+    Settings = Settings
+
+
 class GivenQuantities(_Given, Regression):
     """Quantities."""
 
     Settings = Settings
+
+
+_KINDS: dict[str, type[_Given]] = {
+    "classes": GivenClasses, "places": GivenPlaces, "quantities": GivenQuantities
+}  # fmt: skip
 
 
 def give(
@@ -128,8 +142,18 @@ def give(
     words = [f"network={type(model).__name__}", f"weights={weights}", f"samples={samples}"]
     if bounds is not None:
         words += [f"low={bounds[0]}", f"high={bounds[1]}"]
-    kind = GivenClasses if kinds[0] == "classes" else GivenQuantities
-    return _place(kind), tuple(words), splits
+    return _place(_KINDS[_checked(kinds[0], model, splits)]), tuple(words), splits
+
+
+def _checked(kind: str, model: nn.Module, splits: Mapping[str, TensorData[Samples]]) -> str:
+    """Labels on more than one axis are those of places where the network answers for each; else one line."""
+    if kind == "places":
+        train = splits["train"].samples
+        answer, _ = tried(lambda: copy.deepcopy(model), train.x, type(model).__name__)
+        if class_axis(answer, train.y[: len(answer)]) is None:
+            for split, data in splits.items():
+                class_labels(split, data.samples.y)
+    return kind
 
 
 def _place(kind: type[_Given]) -> str:
@@ -154,8 +178,11 @@ def give_again(path: Path, model: nn.Module | None, data: Any) -> object:
 
 def _targets(kinds: list[str], split: str, y: Tensor) -> Tensor:
     """Whole numbers of the first split are classes, and then of every other."""
-    kinds.append(kinds[0] if kinds else "quantities" if y.is_floating_point() else "classes")
-    form: Callable[[str, Tensor], Tensor] = class_labels if kinds[0] == "classes" else quantities
+    whole = "classes" if y.ndim < 2 else "places"
+    kinds.append(kinds[0] if kinds else "quantities" if y.is_floating_point() else whole)
+    if kinds[0] == "places" and not y.is_floating_point():
+        return y.long()
+    form: Callable[[str, Tensor], Tensor] = quantities if kinds[0] == "quantities" else class_labels
     return form(split, y)
 
 
@@ -192,7 +219,7 @@ def keep_given(task: SupervisedTask, module: nn.Module, path: str | Path) -> str
     if folder.path.exists():
         return None
     folder.path.mkdir()
-    kind = GivenClasses if isinstance(task, Classification) else GivenQuantities
+    kind = next(given for given in _KINDS.values() if isinstance(task, given.__bases__[1]))
     folder.write_json(_TASK, {"task": _place(kind)})
     splits = task.splits()
     flat = _flat(splits)

@@ -16,6 +16,8 @@ from torch import Tensor, nn
 from fewer.core.errors import UserError
 from fewer.core.files.atomic import write_atomically
 from fewer.core.files.run_folder import Folder
+from fewer.packs.trace.length import sequential
+from fewer.packs.trace.whole import kept_whole, put_back_
 
 __all__ = ["exported", "network_of", "write_network"]
 
@@ -24,14 +26,20 @@ _GRAPH, _TENSORS = "network.json", "network.safetensors"
 
 
 def exported(module: nn.Module, inputs: tuple[Tensor, ...]) -> torch.export.ExportedProgram:
-    """torch's program of the network in eval mode, for any number of samples."""
-    batch = {0: torch.export.Dim.AUTO}
-    was = module.training
+    """torch's program of the network in eval mode, for any number of samples, and of any length where it can be."""
+    free = torch.export.Dim.AUTO
+    timed = sequential(module)
+    shapes = tuple({0: free, 1: free} if timed and x.ndim > 1 else {0: free} for x in inputs)
+    was, fast = module.training, torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(fast and not timed)  # which export cannot open
     try:
-        with warnings.catch_warnings(), torch.no_grad():
+        with warnings.catch_warnings(), torch.no_grad(), kept_whole(module):
             warnings.simplefilter("ignore")  # of recurrent layers, whose lists of weights are no state
-            return torch.export.export(module.eval(), inputs, dynamic_shapes=tuple(batch for _ in inputs), strict=False)
+            found = torch.export.export(module.eval(), inputs, dynamic_shapes=shapes, strict=False)
+            put_back_(found.graph_module)
+            return found
     finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
         module.train(was)
 
 

@@ -2,8 +2,9 @@
 
 A program names its inputs, the tensors it uses and one list of nodes in the order of execution. The operations
 are a closed list, each with the attributes it takes; a program that says anything else is refused when it is
-read, so running a program can never do more than arithmetic. The number of samples is not fixed: a dimension
-is an integer or a multiple of it, written "batch" or "49*batch".
+read, so running a program can never do more than arithmetic. The number of samples is not fixed, and the length of
+sequences need not be: a dimension is an integer or a multiple of either or both, written "batch", "49*batch", "time" or
+"4*batch*time".
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from typing import Any
 
 from fewer.core.errors import UserError
 
-__all__ = ["BINARY", "OPERATIONS", "REDUCE", "UNARY", "Dimension", "Input", "Node", "PackError", "Program", "dimension"]
+__all__ = [
+    "BINARY", "OPERATIONS", "REDUCE", "UNARY", "Dimension", "Input", "Node", "PackError", "Program", "Time",
+    "dimension", "settled", "varies",
+]  # fmt: skip
 
 Dimension = int | str
 LARGEST = 1 << 28  # numbers in one sample of an input
@@ -100,7 +104,7 @@ OPERATIONS: dict[str, Signature] = {
     "arange": Signature(0, 0, {"shape": "shape", "start": "number", "step": "number", "dtype": "text"}),
     "permute": Signature(1, 1, {"axes": "ints"}),
     "concat": Signature(1, 4096, {"axis": "int"}),
-    "slice": Signature(1, 1, {"axis": "int", "start": "int", "stop": "int?", "step": "int"}),
+    "slice": Signature(1, 1, {"axis": "int", "start": "int", "stop": "dimension?", "step": "int"}),
     "select": Signature(1, 1, {"axis": "int", "index": "int"}),
     "put_slice": Signature(2, 2, {"axis": "int", "start": "int", "stop": "int?", "step": "int"}),
     "pad": Signature(1, 1, {"widths": "ints", "mode": "text", "value": "number"}),
@@ -115,17 +119,27 @@ OPERATIONS: dict[str, Signature] = {
     "index_add": Signature(3, 3, {"axis": "int"}),
 }
 
-_BATCH = re.compile(r"(?:([1-9][0-9]{0,17})\*)?batch")
+_VARYING = re.compile(r"(?:([1-9][0-9]{0,17})\*)?(batch|time|batch\*time)")
 
 
-def dimension(value: Dimension, batch: int) -> int:
+def dimension(value: Dimension, batch: int, time: int = 0) -> int:
     """The number that a dimension stands for."""
     if isinstance(value, int):
         return value
-    found = _BATCH.fullmatch(value)
+    found = _VARYING.fullmatch(value)
     if found is None:
-        raise PackError(f"dimension {value!r}", "an integer, 'batch' or 'N*batch'")
-    return int(found[1] or 1) * batch
+        raise PackError(f"dimension {value!r}", "an integer, 'batch' or 'time', or a multiple such as 'N*batch*time'")
+    return int(found[1] or 1) * (batch if "batch" in found[2] else 1) * (time if "time" in found[2] else 1)
+
+
+def settled(attributes: Mapping[str, Any], batch: int, time: int) -> dict[str, Any]:
+    """Attributes for so many samples of such a length: what varies with either is a number."""
+    found = dict(attributes)
+    if "shape" in found:
+        found["shape"] = tuple(dimension(size, batch, time) for size in found["shape"])
+    if isinstance(found.get("stop"), str):
+        found["stop"] = dimension(found["stop"], batch, time)
+    return found
 
 
 def _right(value: Any, kind: str) -> bool:
@@ -144,7 +158,7 @@ def _right(value: Any, kind: str) -> bool:
             part = {"ints": "int", "numbers": "number", "shape": "dimension"}[several]
             return all(_right(item, part) for item in value)
         case "dimension":
-            return whole or (isinstance(value, str) and _BATCH.fullmatch(value) is not None)
+            return whole or (isinstance(value, str) and _VARYING.fullmatch(value) is not None)
     return False
 
 
@@ -172,6 +186,30 @@ class Node:
             raise PackError(f"{self.op} without {', '.join(sorted(missing))}", "every attribute of the operation")
 
 
+def _at_length(node: Node, time: int) -> Node:
+    """The node for sequences of this length alone; the number of samples still varies."""
+
+    def one(size: Any) -> Any:
+        if not isinstance(size, str) or "time" not in size:
+            return size
+        number = dimension(size, 1, time)
+        return f"{number}*batch" if "batch" in size else number
+
+    changed = dict(node.attributes)
+    if "shape" in changed:
+        changed["shape"] = [one(size) for size in changed["shape"]]
+    if "stop" in changed:
+        changed["stop"] = one(changed["stop"])
+    return Node(node.op, node.inputs, node.output, changed)
+
+
+def varies(node: Node, name: str | None = None) -> bool:
+    """Whether an attribute of a node (any, if none is named) may depend on the number of samples or their length."""
+    if name is None:
+        return any(varies(node, each) for each in node.attributes)
+    return name == "shape" or (name == "stop" and isinstance(node.attributes.get(name), str))
+
+
 @dataclass(frozen=True)
 class Input:
     """What a program is given: its shape without the samples, and its element type."""
@@ -182,12 +220,42 @@ class Input:
 
 
 @dataclass(frozen=True)
+class Time:
+    """That inputs may be of any length, the same for all of them, on their first axis behind the samples."""
+
+    inputs: tuple[str, ...]
+    most: int | None = None  # the longest; none: any
+
+
+@dataclass(frozen=True)
 class Program:
-    """Inputs, nodes in the order of execution, and the names of the values that are the answer."""
+    """Inputs, nodes in the order of execution, and the names of the values that are the answer.
+
+    Where lengths vary (`time`), shapes of inputs say the usual one.
+    """
 
     inputs: tuple[Input, ...]
     nodes: tuple[Node, ...]
     outputs: tuple[str, ...]
+    time: Time | None = None
+
+    @property
+    def usual(self) -> int:
+        """The length that shapes of inputs speak of; 0 where lengths do not vary."""
+        names = () if self.time is None else self.time.inputs
+        return next((item.shape[0] for item in self.inputs if item.name in names), 0)
+
+    def shape_of(self, item: Input, time: int) -> tuple[int, ...]:
+        """Of one sample of an input, where sequences have this length."""
+        varies = self.time is not None and item.name in self.time.inputs
+        return (time, *item.shape[1:]) if varies else item.shape
+
+    def at_length(self, time: int) -> Program:
+        """The program of sequences of this length alone."""
+        if self.time is None:
+            return self
+        inputs = tuple(Input(item.name, self.shape_of(item, time), item.dtype) for item in self.inputs)
+        return Program(inputs, tuple(_at_length(node, time) for node in self.nodes), self.outputs)
 
     def check(self, tensors: set[str]) -> None:
         """Refuse a value that is read before it is made, or made twice."""
@@ -212,11 +280,12 @@ class Program:
 
     def to_json(self) -> dict[str, Any]:
         """Plain lists, numbers and words."""
-        return {
+        found = {
             "inputs": [[item.name, list(item.shape), item.dtype] for item in self.inputs],
             "nodes": [[node.op, list(node.inputs), node.output, dict(node.attributes)] for node in self.nodes],
             "outputs": list(self.outputs),
         }
+        return found if self.time is None else {**found, "time": [list(self.time.inputs), self.time.most]}
 
     @classmethod
     def from_json(cls, data: Any) -> Program:
@@ -225,6 +294,7 @@ class Program:
             inputs = tuple(Input(name, tuple(shape), dtype) for name, shape, dtype in data["inputs"])
             nodes = tuple(Node(op, tuple(names), output, dict(rest)) for op, names, output, rest in data["nodes"])
             outputs = tuple(data["outputs"])
+            time = Time(tuple(data["time"][0]), data["time"][1]) if "time" in data else None
         except PackError:
             raise
         except (TypeError, ValueError, KeyError, AttributeError) as error:
@@ -237,4 +307,20 @@ class Program:
             sizes = _right(list(item.shape), "ints") and min(item.shape, default=0) >= 0
             if not sizes or math.prod(item.shape) > LARGEST or item.dtype not in DTYPES:
                 raise PackError(f"input {item.name!r:.40} of {item.dtype:.20} {item.shape!r:.40}", "sizes and a type")
-        return cls(inputs, nodes, outputs)
+        _check_time(time, inputs, nodes)
+        return cls(inputs, nodes, outputs, time)
+
+
+def _check_time(time: Time | None, inputs: tuple[Input, ...], nodes: tuple[Node, ...]) -> None:
+    """Lengths vary in inputs that have an axis for it, by one length, and in no node of a program without them."""
+    if time is None:
+        sizes = [size for node in nodes for size in (*node.attributes.get("shape", ()), node.attributes.get("stop"))]
+        if any(isinstance(size, str) and "time" in size for size in sizes):
+            raise PackError("a length that varies in a program whose inputs do not", "inputs of any length")
+        return
+    lengths = {item.shape[:1] for item in inputs if item.name in time.inputs}
+    known = {item.name for item in inputs}
+    fine = time.inputs and known.issuperset(time.inputs) and len(lengths) == 1 and () not in lengths
+    most = time.most is None or (_right(time.most, "int") and time.most >= 1)
+    if not fine or not most:
+        raise PackError(f"lengths {time!r:.80}", "inputs of one length, and the longest")

@@ -1,4 +1,4 @@
-"""What one does in a notebook: prune, train, load, audit, pack, open a pack, go back to torch.
+"""What one does in a notebook: prune, train, load, audit, pack, open a pack, export it, go back to torch.
 
 What they return shows itself in Jupyter. Opening a pack needs no torch.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fewer.run.load import Trained
     from fewer.run.options import Words
 
-__all__ = ["audit", "load", "open_pack", "pack", "prune", "to_torch", "train"]
+__all__ = ["audit", "export", "load", "open_pack", "pack", "prune", "to_torch", "train"]
 
 
 def train(
@@ -161,6 +161,28 @@ def open_pack(path: str | os.PathLike[str], *, allowance: Allowance | None = Non
     from fewer.packs import pack as packs
 
     return packs.load(zoo.find(path), allowance=allowance)
+
+
+def export(
+    pack: Pack | str | os.PathLike[str], path: str | os.PathLike[str], *, name: str = "predict",
+    length: int | None = None,
+) -> Path:  # fmt: skip
+    """Write a pack, or the file of one, as ONNX or as C, by the ending of `path`; needs no torch.
+
+    `name` is the function's in C, `length` the longest sequence there of a pack that takes any.
+    """
+    given, target = pack if isinstance(pack, Pack) else open_pack(pack, allowance=Allowance.unlimited()), Path(path)
+    if target.suffix == ".c":
+        from fewer.packs.export.c import export as to_c
+
+        to_c(given, target, name, length=length)
+    elif target.suffix == ".onnx":
+        from fewer.packs.export.onnx import export as to_onnx
+
+        to_onnx(given, target)
+    else:
+        raise UserError(f"an export to {target.name}", "a name that ends in .onnx or .c")
+    return target
 
 
 def _finished(run: Trained | str | os.PathLike[str]) -> Trained:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fewer.core.data import convert
 from fewer.core.engines.state import check_finite
 from fewer.core.errors import UserError
 from fewer.core.seed import Stream
@@ -25,7 +26,8 @@ def pack_run(run: Trained, path: str | Path, values: str = "float32") -> int:
     """Write the run's prediction as a pack; its length in bytes."""
     check_finite(run.modules, str(run.path))
     task = run.task
-    example = task.inputs(task.data("train").take(torch.arange(2)))
+    first = next(parameter for module in run.modules.values() for parameter in module.parameters())
+    example = task.inputs(convert(task.data("train").take(torch.arange(2)), torch.device("cpu"), first.dtype))
     inputs = by_name(example)
     noise = Stream(torch.tensor(run.job.seeds[0]), torch.tensor(0))
 
@@ -34,7 +36,7 @@ def pack_run(run: Trained, path: str | Path, values: str = "float32") -> int:
         return task.predict(nets, given, noise)
 
     with torch.no_grad():
-        program, tensors = trace(predict, inputs, networks=run.modules)
+        program, tensors = trace(predict, inputs, networks=run.modules, any_length=":" in run.job.task)
     masks = {
         f"{network}.{name}": mask.numpy()
         for network, by_name in run.mask.items()

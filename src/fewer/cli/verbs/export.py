@@ -17,6 +17,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     offer(parser.add_argument("--to", required=True, help=either(FORMS)), FORMS)
     parser.add_argument("-o", "--out", required=True, help="file to write")
     parser.add_argument("--name", default="predict", help="c: the function's name")
+    parser.add_argument(
+        "--length", type=int, help="c: longest sequence of a pack that takes any length (default: that of its data)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -29,7 +32,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.to == "c":
         from fewer.packs.export.c import export
 
-        export(pack, arguments.out, arguments.name)
+        export(pack, arguments.out, arguments.name, length=arguments.length)
     else:
         from fewer.packs.export import onnx as export_onnx
 

@@ -7,14 +7,19 @@ gives `void policy(const float *input, float *output)` for one sample: inputs on
 and truths too. Kept weights are constants by columns, so that columns of zero inputs are skipped; units that nothing
 feeds or nobody reads are gone. Buffers are used again once nobody reads them. What cannot be exported is refused by
 name.
+
+Of a pack that takes sequences of any length both functions have one more argument, `int time`, and answer 0, or -1
+where it is not from 1 to the longest length, which the file states: `length`, or else the pack's usual one. Where an
+operation cannot be written for any length, the file is for that length alone.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,8 +29,9 @@ from fewer.core.files.atomic import write_atomically
 from fewer.packs.export.c_layers import LAYERS, activation, layer
 from fewer.packs.export.c_ops import OPERATIONS, Operation
 from fewer.packs.export.c_places import PLACES
+from fewer.packs.export.c_sizes import NAME, Size, TooFixed, fitted
 from fewer.packs.export.c_views import View, assign, number
-from fewer.packs.program import Node, Program
+from fewer.packs.program import Input, Node, Program, dimension
 from fewer.packs.runtime.chain import Layer, Stage, fit, joined, pruned
 from fewer.packs.runtime.ops import Array
 from fewer.packs.runtime.runtime import Pack
@@ -40,6 +46,12 @@ _KEYWORDS = (
 _ON_STACK = 16_384  # floats of scratch above which it is static, and the function not reentrant
 _WHOLE = 1 << 24  # up to which every whole number is a float
 _OPERATIONS: dict[str, Operation] = {**OPERATIONS, **LAYERS, **PLACES}
+_ANY_LENGTH = {
+    *_OPERATIONS, "linear"
+} - {
+    "roll", "pad", "put_slice", "conv", "max_pool", "avg_pool", "adaptive_avg_pool", "adaptive_max_pool", "interpolate",
+    "index_select", "group_norm", "scatter", "scatter_add",
+}  # fmt: skip
 _PLACE = """\
 static int fewer_place(float at, int size) { /* a whole number as an index that is never outside */
     if (at < 0.0f) at += (float)size;
@@ -48,14 +60,29 @@ static int fewer_place(float at, int size) { /* a whole number as an index that 
 """
 
 
-def export(pack: Pack, path: str | os.PathLike[str], name: str, *, network: str | None = None) -> None:
-    """Write the C file; `network` is the first one of the pack unless named."""
+def export(
+    pack: Pack, path: str | os.PathLike[str], name: str, *, network: str | None = None, length: int | None = None
+) -> None:
+    """Write the C file; `network` is the first one of the pack unless named, `length` the longest sequence."""
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or f" {name} " in _KEYWORDS:
         raise UserError(f"name {name!r}", "a C identifier that is no keyword")
     if network is not None and network not in pack.networks:
         raise UserError(f"network {network!r}", f"one of {', '.join(pack.networks)}")
     chosen = pack.networks[network] if network is not None else next(iter(pack.networks.values()))
-    write_atomically(path, source(chosen.program, pack.tensors(), name).encode())
+    write_atomically(path, source(_for_length(chosen.program, length), pack.tensors(), name).encode())
+
+
+def _for_length(program: Program, length: int | None) -> Program:
+    """The program whose usual length is the longest that the file is for."""
+    time = program.time
+    if length is None:
+        return program
+    if time is None:
+        raise UserError(f"length {length} of a pack of fixed size", "none", "leave it out")
+    if not 1 <= length <= (time.most or length):
+        raise UserError(f"length {length}", f"from 1 to {time.most}" if time.most else "at least 1")
+    inputs = tuple(Input(item.name, program.shape_of(item, length), item.dtype) for item in program.inputs)
+    return Program(inputs, program.nodes, program.outputs, time)
 
 
 def _array(kind: str, values: Array) -> str:
@@ -123,11 +150,14 @@ class Writer:
         self.free = [place for place in range(len(self.sizes)) if f"value{place}" not in used]
 
 
-def _folded(program: Program, tensors: dict[str, Array], values: dict[str, Array]) -> Program:
+def _folded(
+    program: Program, tensors: dict[str, Array], values: dict[str, Array], shapes: Mapping[str, tuple[int, ...]]
+) -> Program:
     """The program without what depends on tensors alone, which are tensors from now on: one sample is all there is."""
     nodes = []
     for node in program.nodes:
-        if all(name in tensors for name in node.inputs):
+        varies = any(isinstance(size, Size) for size in (*shapes[node.output], node.attributes.get("stop")))
+        if all(name in tensors for name in node.inputs) and not varies:
             tensors[node.output] = values[node.output]
         else:
             nodes.append(node)
@@ -139,14 +169,50 @@ def source(whole: Program, given: dict[str, Array], name: str) -> str:
     for item in whole.inputs:
         if item.dtype == "float64":
             raise UserError(f"input {item.name} of {item.dtype}", "float32 or whole numbers, for an export to C")
+    if whole.time is not None:
+        shapes = fitted(whole, given, whole.usual)
+        if shapes is not None and _writable(whole, shapes):
+            try:
+                return _source(_sized(whole), given, name, shapes)
+            except TooFixed:
+                pass
+        whole = whole.at_length(whole.usual)
+    return _source(whole, given, name)
+
+
+def _writable(program: Program, shapes: Mapping[str, tuple[int, ...]]) -> bool:
+    """Whether every operation on values of any length is one that is written with their sizes alone."""
+    timed = {name for name, shape in shapes.items() if any(isinstance(size, Size) for size in shape)}
+    return all(node.op in _ANY_LENGTH or not timed & {*node.inputs, node.output} for node in program.nodes)
+
+
+def _sized(program: Program) -> Program:
+    """The program with sizes for the ends of slices."""
+
+    def one(node: Node) -> Node:
+        stop = node.attributes.get("stop")
+        if not isinstance(stop, str):
+            return node
+        if "batch" in stop:
+            raise TooFixed(f"a slice up to {stop}", "one up to a length")
+        size = Size((0, dimension(stop, 1, 1)), program.usual)
+        return Node(node.op, node.inputs, node.output, {**node.attributes, "stop": size})
+
+    return Program(program.inputs, tuple(map(one, program.nodes)), program.outputs, program.time)
+
+
+def _source(
+    whole: Program, given: dict[str, Array], name: str, sizes: Mapping[str, tuple[int, ...]] | None = None
+) -> str:
     tensors, values = dict(given), one_sample(whole, given)
-    program = _folded(whole, tensors, values)
-    writer = Writer(tensors, {key: v.shape for key, v in values.items()}, {key: v.dtype for key, v in values.items()})
+    shapes = dict(sizes or {key: v.shape for key, v in values.items()})
+    program = _folded(whole, tensors, values, shapes)
+    writer = Writer(tensors, shapes, {key: v.dtype for key, v in values.items()})
     offset = 0
     for item in program.inputs:
-        view = View.solid("input", (1, *item.shape))
+        view = View.solid("input", shapes[item.name])
         writer.views[item.name] = View(view.place, view.shape, view.strides, offset)
-        offset += int(np.prod(item.shape))
+        offset += math.prod(shapes[item.name])
     runs = list(chains(program, tensors))
     last = {name: at for at, run in enumerate(runs) for node, _ in run for name in node.inputs}
     last |= dict.fromkeys(program.outputs, len(runs))
@@ -155,10 +221,10 @@ def source(whole: Program, given: dict[str, Array], name: str) -> str:
         writer.release({name for name, place in last.items() if place > at})
     outputs = 0
     for answer in program.outputs:
-        count = int(np.prod(writer.shapes[answer]))
+        count = math.prod(writer.shapes[answer])
         writer.body.append(assign(View("output", *_solid(writer.shapes[answer]), outputs), "{0}", writer.view(answer)))
         outputs += count
-    return _file(name, offset, outputs, writer)
+    return _file(name, offset, outputs, writer, longest=whole.usual if sizes else 0)
 
 
 def _solid(shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -184,7 +250,7 @@ def _run(writer: Writer, run: list[tuple[Node, Stage | None]]) -> None:
 def _chain(writer: Writer, first: str, last: str, stages: list[Stage]) -> View:
     """Layers and what is between them, over every row of the last axis."""
     width, answer = writer.shapes[first][-1], writer.room(writer.shapes[last])
-    rows, place = int(np.prod(writer.shapes[first][:-1])), writer.solid(first)
+    rows, place = math.prod(writer.shapes[first][:-1]), writer.solid(first)
     outer, writer.body = writer.body, []
     place = place if rows == 1 else f"({place} + r * {width})"
     parts = pruned(joined(stages))
@@ -208,21 +274,28 @@ def _chain(writer: Writer, first: str, last: str, stages: list[Stage]) -> View:
     return answer
 
 
-def _file(name: str, inputs: int, outputs: int, writer: Writer) -> str:
-    """The whole text."""
+def _file(name: str, inputs: int, outputs: int, writer: Writer, *, longest: int) -> str:
+    """The whole text; `longest` is 0 where lengths do not vary."""
     static = "static " if sum(writer.sizes) > _ON_STACK else ""
     scratch = [f"{static}float value{place}[{max(1, size)}];" for place, size in enumerate(writer.sizes)]
+    kind, time = ("int", f", int {NAME}") if longest else ("void", "")
     one, many = (
-        f"void {name}(const float *input, float *output)",
-        f"void {name}_batch(const float *input, float *output, int samples)",
+        f"{kind} {name}(const float *input, float *output{time})",
+        f"{kind} {name}_batch(const float *input, float *output, int samples{time})",
     )
-    lines = [f"/* {name}: {inputs} numbers in, {outputs} numbers out, one sample after another. C99; link with -lm. */",
+    said = f" {NAME} from 1 to {longest}; answers 0, or -1 for another." if longest else ""
+    numbers = f"{inputs} numbers in, {outputs} numbers out, one sample after another."
+    lines = [f"/* {name}: {numbers}{said} C99; link with -lm. */",
              "#include <math.h>", "#include <string.h>", "", one + ";", many + ";", ""]  # fmt: skip
     read = set(re.findall(r"constant\d+", "".join(writer.body)))  # of a view nothing may have been read
     lines += [line.format(constant) for line, constant in writer.constants.items() if constant in read]
     lines += [_PLACE] if any("fewer_place(" in line for line in writer.body) else []
     # at high sparsity a layer may read nothing of what is before it
     unread = [f"(void)value{place};" for place in range(len(scratch))] + ["(void)input;"]
-    lines += ["", one + " {", *("    " + line for line in [*scratch, *writer.body, *unread]), "}", "", many + " {"]
-    step = f"{name}(input + (long)i * {inputs}, output + (long)i * {outputs});"
-    return "\n".join([*lines, f"    for (int i = 0; i < samples; i++) {step}", "}", ""])
+    guard = [f"if ({NAME} < 1 || {NAME} > {longest}) return -1;"] if longest else []
+    done = ["return 0;"] if longest else []
+    body = [*scratch, *guard, *writer.body, *unread, *done]
+    lines += ["", one + " {", *("    " + line for line in body), "}", "", many + " {"]
+    step = f"{name}(input + (long)i * {inputs}, output + (long)i * {outputs}{f', {NAME}' if longest else ''});"
+    each = [f"for (int i = 0; i < samples; i++) {step}"]
+    return "\n".join([*lines, *("    " + line for line in [*guard, *each, *done]), "}", ""])

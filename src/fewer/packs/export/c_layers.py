@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fewer.packs.export.c_ops import Operation, Writing, products, scores_softmax
+from fewer.packs.export.c_sizes import broadcast
 from fewer.packs.export.c_views import View, assign, number
 from fewer.packs.program import Node
 from fewer.packs.runtime.chain import Activation, Layer, stage_of
@@ -211,7 +212,7 @@ def _attention(w: Writing, n: Node) -> View:
         mask = [View.solid(w.constant("float", seen), seen.shape)]
     if mask:
         hidden = a["causal"] or w.booleans(n.inputs[3])
-        full = w.room(np.broadcast_shapes(scores.shape, mask[0].shape))
+        full = w.room(broadcast(scores.shape, mask[0].shape))
         line = "{1} != 0.0f ? {0} : -INFINITY" if hidden else "{0} + {1}"
         w.body.append(assign(full, line, scores, mask[0]))
         scores = full

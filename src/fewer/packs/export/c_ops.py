@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from fewer.core.errors import UserError
+from fewer.packs.export.c_sizes import broadcast
 from fewer.packs.export.c_views import View, assign, loops, number
 from fewer.packs.program import Node
 from fewer.packs.runtime.ops import Array
@@ -273,7 +274,7 @@ def _softmax(w: Writing, n: Node) -> View:
 
 def products(w: Writing, a: View, b: View, scale: float = 1.0) -> View:
     """Products over the last two axes."""
-    front = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    front = broadcast(a.shape[:-2], b.shape[:-2])
     target = w.room((*front, a.shape[-2], b.shape[-1]))
     a, b = a.widened((*front, *a.shape[-2:])), b.widened((*front, *b.shape[-2:]))
     letters = [f"i{at}" for at in range(len(front) + 2)]

@@ -10,6 +10,7 @@ import numpy as np
 from fewer.core.errors import UserError
 from fewer.packs.export.c_layers import unsigned
 from fewer.packs.export.c_ops import Operation, Writing, taken
+from fewer.packs.export.c_sizes import broadcast
 from fewer.packs.export.c_views import View, assign, loops, number
 from fewer.packs.program import Node
 from fewer.packs.runtime.layers import sources
@@ -144,7 +145,7 @@ def _within(index: str, size: int) -> str:
 def _indexed(view: View, axes: Sequence[int], indices: Sequence[View]) -> tuple[tuple[int, ...], list[str], str]:
     """What indices along some axes pick: its shape, the letters of its axes, and the number of the value."""
     axes = [axis % len(view.shape) for axis in axes]
-    wide = np.broadcast_shapes(*(index.shape for index in indices))
+    wide = broadcast(*(index.shape for index in indices))
     together = max(axes) - min(axes) < len(axes)
     before = min(axes) if together else 0  # where the axes of the indices are in the answer
     others = [n for axis, n in enumerate(view.shape) if axis not in axes]

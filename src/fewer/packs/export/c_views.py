@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fewer.packs.export.c_sizes import Size, part_of
+
 __all__ = ["View", "assign", "loops", "number"]
 
 Shape = tuple[int, ...]
@@ -18,6 +20,8 @@ Shape = tuple[int, ...]
 
 def number(value: float) -> str:
     """A float that reads back to the same bits."""
+    if isinstance(value, Size):
+        return f"(float){value}"
     if not np.isfinite(value):
         return {np.inf: "INFINITY", -np.inf: "-INFINITY"}.get(value, "NAN")
     with np.errstate(over="ignore"):
@@ -66,6 +70,11 @@ class View:
     def part(self, axis: int, start: int, stop: int | None, step: int) -> View:
         """Every step-th place of an axis."""
         axis %= len(self.shape)
+        if any(isinstance(each, Size) for each in (self.shape[axis], start, stop)):
+            begin, count = part_of(self.shape[axis], start, stop, step)
+            cut = [list(self.shape), list(self.strides)]
+            cut[0][axis], cut[1][axis] = count, self.strides[axis] * step
+            return View(self.place, tuple(cut[0]), tuple(cut[1]), self.offset + begin * self.strides[axis])
         places = range(*slice(start, stop, step).indices(self.shape[axis]))
         shape, strides = list(self.shape), list(self.strides)
         shape[axis], strides[axis] = len(places), strides[axis] * places.step

@@ -20,7 +20,7 @@ class Graph:
         self.onnx, self.program, self.tensors, self.values = onnx, program, tensors, values
         self.nodes: list[Any] = []
         self._used: dict[str, Array] = {}
-        self._batch: str | None = None
+        self._sizes: dict[str, str] = {}  # of samples and of their length, as tensors of one number
 
     def node(
         self, op: str, inputs: Sequence[str], *, output: str | Sequence[str] | None = None, **attributes: Any
@@ -60,17 +60,28 @@ class Graph:
         """A shape as a tensor, worked out from the first input where the number of samples is in it."""
         if all(isinstance(size, int) for size in dimensions):
             return self.constant(list(dimensions))
-        if self._batch is None:
-            whole = self.node("Shape", [self.program.inputs[0].name])
-            self._batch = self.node("Slice", [whole, self.constant([0]), self.constant([1])])
-        parts = []
-        for size in dimensions:
-            if isinstance(size, int):
-                parts.append(self.constant([size]))
-            else:
-                times = int(size.removesuffix("batch").removesuffix("*") or 1)
-                parts.append(self.node("Mul", [self._batch, self.constant([times])]))
-        return self.node("Concat", parts, axis=0)
+        return self.node("Concat", [self.size(size) for size in dimensions], axis=0)
+
+    def size(self, dimension: Dimension) -> str:
+        """A dimension as a tensor of one number."""
+        if isinstance(dimension, int):
+            return self.constant([dimension])
+        words = dimension.split("*")
+        times = int(words.pop(0)) if words[0].isdigit() else 1
+        made = self._measured(words[0])
+        for word in words[1:]:
+            made = self.node("Mul", [made, self._measured(word)])
+        return self.node("Mul", [made, self.constant([times])]) if times != 1 else made
+
+    def _measured(self, word: str) -> str:
+        """The number of samples, or their length, read off an input."""
+        if word not in self._sizes:
+            time = self.program.time
+            name = self.program.inputs[0].name if word == "batch" or time is None else time.inputs[0]
+            axis = 0 if word == "batch" else 1
+            bounds = [self.constant([axis]), self.constant([axis + 1])]
+            self._sizes[word] = self.node("Slice", [self.node("Shape", [name]), *bounds])
+        return self._sizes[word]
 
     def rank(self, name: str) -> int:
         """How many axes a value has."""

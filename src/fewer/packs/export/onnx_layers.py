@@ -115,6 +115,18 @@ def _linear(g: Graph, n: Node) -> object:
     return g.node("Add", [g.node("MatMul", [n.inputs[0], turned]), n.inputs[2]], output=n.output)
 
 
+def _earlier(g: Graph, q: str, k: str) -> str:
+    """Which keys a query may see where none is later than itself."""
+    if g.program.time is None:
+        rows, columns = g.values[q].shape[-2], g.values[k].shape[-2]
+        return g.constant(np.tril(np.ones((rows, columns), dtype=np.bool_)), np.bool_)
+    last = [g.node("Slice", [g.node("Shape", [x]), g.constant([-2]), g.constant([-1])]) for x in (q, k)]
+    one = g.onnx.numpy_helper.from_array(np.ones(1, dtype=np.float32))
+    every = g.node("ConstantOfShape", [g.node("Concat", last, axis=0)], value=one)
+    kind = g.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(np.bool_))
+    return g.node("Cast", [g.node("Trilu", [every], upper=0)], to=kind)
+
+
 def _attention(g: Graph, n: Node) -> object:
     q, k, v, *mask = n.inputs
     rank, a = g.rank(k), n.attributes
@@ -122,10 +134,9 @@ def _attention(g: Graph, n: Node) -> object:
     turned = g.node("Transpose", [k], perm=[*range(rank - 2), rank - 1, rank - 2])
     scores = g.node("MatMul", [g.node("Mul", [q, g.constant(scale, np.float32)]), turned])
     if a["causal"]:
-        rows, columns = g.values[q].shape[-2], g.values[k].shape[-2]
-        mask = [g.constant(np.tril(np.ones((rows, columns), dtype=np.bool_)), np.bool_)]
+        mask = [_earlier(g, q, k)]
     if mask:
-        boolean = g.dtype(mask[0]) == np.bool_
+        boolean = a["causal"] or g.dtype(mask[0]) == np.bool_
         hidden = [mask[0], scores, g.constant(-np.inf, np.float32)]
         scores = g.node("Where", hidden) if boolean else g.node("Add", [scores, mask[0]])
     return g.node("MatMul", [g.node("Softmax", [scores], axis=-1), v], output=n.output)

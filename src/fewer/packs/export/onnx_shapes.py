@@ -6,7 +6,7 @@ import numpy as np
 
 from fewer.core.errors import UserError
 from fewer.packs.export.onnx_graph import Converter, Graph, renamed
-from fewer.packs.program import Node
+from fewer.packs.program import Dimension, Node
 
 __all__ = ["SHAPES"]
 
@@ -20,9 +20,11 @@ def _full(g: Graph, n: Node) -> object:
     return g.node("ConstantOfShape", [g.shape(n.attributes["shape"])], output=n.output, value=value)
 
 
-def _part(g: Graph, name: str, axis: int, start: int, stop: int | None, step: int, output: str | None = None) -> str:
+def _part(
+    g: Graph, name: str, axis: int, start: int, stop: Dimension | None, step: int, output: str | None = None
+) -> str:
     end = stop if stop is not None else (2**62 if step > 0 else -(2**62))
-    bounds = [g.constant([value]) for value in (start, end, axis, step)]
+    bounds = [g.size(value) for value in (start, end, axis, step)]
     return g.node("Slice", [name, *bounds], output=output)
 
 

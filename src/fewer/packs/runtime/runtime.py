@@ -38,8 +38,8 @@ class Network:
     ) -> None:
         self.program, self._allowance = program, allowance or Allowance()
         self._tensors = {name: tensors[name] for name in program.used() if name in tensors}
-        self._allowed: set[int] = set()  # numbers of samples that are known to fit
-        shapes = self._shapes(1)
+        self._allowed: set[tuple[int, int]] = set()  # numbers of samples, and lengths, that are known to fit
+        shapes = self._shapes(1, program.usual)
         self._constants: dict[str, Array] | None = None
         self._varying: list[tuple[Step, list[str]]] = []
         budget = (budget or Budget.of(self._tensors)) if compiled else Budget(0)
@@ -52,11 +52,11 @@ class Network:
         """What it has to be given, without the samples' axis."""
         return self.program.inputs
 
-    def _shapes(self, batch: int) -> Mapping[str, Shape]:
+    def _shapes(self, batch: int, time: int) -> Mapping[str, Shape]:
         """The shape of every value; a PackError where they do not fit together or are more than allowed."""
         tensors = {name: value.shape for name, value in self._tensors.items()}
-        found = shapes_of(self.program, tensors, batch, self._allowance)
-        self._allowed.add(batch)
+        found = shapes_of(self.program, tensors, batch, self._allowance, time)
+        self._allowed.add((batch, time))
         return found
 
     def predict(self, *inputs: ArrayLike, **named: ArrayLike) -> Any:
@@ -90,9 +90,8 @@ class Network:
             except (TypeError, ValueError) as error:
                 raise UserError(f"{item.name} that is no array ({error})", f"numbers of shape {item.shape}") from error
             extra = array.ndim - len(item.shape)
-            if extra not in (0, 1) or array.shape[extra:] != item.shape:
-                expected = f"{item.shape} or (samples, {', '.join(map(str, item.shape))})"
-                raise UserError(f"{item.name} of shape {array.shape}", expected)
+            if extra not in (0, 1) or not self._fits(item, array.shape[extra:]):
+                raise UserError(f"{item.name} of shape {array.shape}", self._expected(item))
             ranks.add(extra)
             arrays[item.name] = array if extra else array[None]
         if len(ranks) > 1 or len({len(array) for array in arrays.values()}) > 1:
@@ -100,15 +99,37 @@ class Network:
             raise UserError(f"inputs of {shapes}", "the same number of samples in each")
         return arrays, ranks == {0}
 
+    def _fits(self, item: Input, shape: tuple[int, ...]) -> bool:
+        time = self.program.time
+        if time is None or item.name not in time.inputs or shape == item.shape:
+            return shape == item.shape
+        return shape[1:] == item.shape[1:] and 0 < shape[0] <= (time.most or shape[0])
+
+    def _expected(self, item: Input) -> str:
+        time, sizes = self.program.time, list(map(str, item.shape))
+        if time is not None and item.name in time.inputs:
+            sizes[0] = "time"
+        one = ", ".join(sizes) + ("," if len(sizes) == 1 else "")
+        most = f" of at most {time.most} steps" if time is not None and time.most and "time" in sizes else ""
+        return f"({one}) or (samples, {', '.join(sizes)}){most}"
+
+    def _length(self, arrays: Mapping[str, Array]) -> int:
+        """The one length of all sequences; 0 where lengths do not vary."""
+        lengths = {name: arrays[name].shape[1] for name in (self.program.time.inputs if self.program.time else ())}
+        if len(set(lengths.values())) > 1:
+            told = ", ".join(f"{name} of {length}" for name, length in lengths.items())
+            raise UserError(f"sequences of different lengths, {told} steps", "one length for all inputs")
+        return next(iter(lengths.values()), 0)
+
     def _run(self, arrays: dict[str, Array]) -> list[Array]:
-        batch = len(next(iter(arrays.values())))
-        if batch not in self._allowed:
-            self._shapes(batch)
+        batch, time = len(next(iter(arrays.values()))), self._length(arrays)
+        if (batch, time) not in self._allowed:
+            self._shapes(batch, time)
         if self._constants is None:
             self._settle()
         values = {**(self._constants or {}), **arrays}
         for step, done in self._varying:
-            values[step.output] = step.run(values, batch)
+            values[step.output] = step.run(values, batch, time)
             for name in done:
                 del values[name]
         return [np.asarray(values[name]) for name in self.program.outputs]
@@ -118,7 +139,7 @@ class Network:
         constants = dict(self._tensors)
         varying = []
         for step in self._steps:
-            if step.shape is None and all(name in constants for name in step.inputs):
+            if step.varying is None and all(name in constants for name in step.inputs):
                 constants[step.output] = step.run(constants, 0)
             else:
                 varying.append(step)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fewer.packs.images.region import Region, regions
-from fewer.packs.program import Node, PackError, Program, dimension
+from fewer.packs.program import Node, PackError, Program, settled, varies
 from fewer.packs.runtime.chain import Stage, compiled_chain, stage_of
 from fewer.packs.runtime.convolution import sparse_convolution
 from fewer.packs.runtime.layers import OPERATIONS
@@ -52,15 +52,18 @@ class Step:
     inputs: tuple[str, ...]
     output: str
     call: Callable[..., Array]
-    shape: tuple[int | str, ...] | None = None  # an attribute that depends on the number of samples
+    varying: Mapping[str, Any] | None = None  # attributes that depend on the number of samples or on their length
 
-    def run(self, values: Mapping[str, Array], batch: int) -> Array:
+    def run(self, values: Mapping[str, Array], batch: int, time: int = 0) -> Array:
         """Its value; whatever goes wrong inside is a PackError that names the operation."""
         try:
             inputs = [values[name] for name in self.inputs]
-            if self.shape is None:
+            if self.varying is None:
                 return self.call(*inputs)
-            return self.call(*inputs, shape=allowed([dimension(size, batch) for size in self.shape]))
+            options = settled(self.varying, batch, time)
+            if "shape" in options:
+                allowed(options["shape"])
+            return self.call(*inputs, **options)
         except PackError:
             raise
         except _WRONG as error:
@@ -76,23 +79,25 @@ _SPARSE: dict[str, tuple[Callable[[Node, Mapping[str, Array]], Callable[..., Arr
 
 def step_of(node: Node) -> Step:
     """A node as numpy does it."""
-    function, attributes = OPERATIONS[node.op], dict(node.attributes)
-    shape = attributes.pop("shape", None)
+    function = OPERATIONS[node.op]
+    attributes = {name: value for name, value in node.attributes.items() if not varies(node, name)}
 
     def call(*inputs: Array, **rest: Any) -> Array:
         return function(*inputs, **attributes, **rest)
 
-    return Step(node.op, node.inputs, node.output, call, None if shape is None else tuple(shape))
+    varying = {name: value for name, value in node.attributes.items() if name not in attributes}
+    return Step(node.op, node.inputs, node.output, call, varying or None)
 
 
-def one_sample(program: Program, tensors: Mapping[str, Array]) -> dict[str, Array]:
+def one_sample(program: Program, tensors: Mapping[str, Array], time: int | None = None) -> dict[str, Array]:
     """Every value of a program for one sample of zeros: what an exporter learns shapes and types from."""
+    time = program.usual if time is None else time
     values: dict[str, Array] = {name: tensors[name] for name in program.used() if name in tensors}
     for item in program.inputs:
-        values[item.name] = np.zeros((1, *item.shape), dtype=item.dtype)
+        values[item.name] = np.zeros((1, *program.shape_of(item, time)), dtype=item.dtype)
     with np.errstate(all="ignore"):
         for node in program.nodes:
-            values[node.output] = step_of(node).run(values, 1)
+            values[node.output] = step_of(node).run(values, 1, time)
     return values
 
 
@@ -125,7 +130,8 @@ def steps(
         yield from map(step_of, program.nodes)
         return
     begin = 0
-    for region in regions(program, tensors, shapes):
+    # images are laid out for one size
+    for region in regions(program, tensors, shapes) if program.time is None else ():
         if not all(budget.takes(node, tensors) for node in program.nodes[region.begin : region.end]):
             continue
         yield from _chained(program, begin, region.begin, tensors, budget, shapes)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fewer.packs.program import Node, PackError, Program, dimension
+from fewer.packs.program import Node, PackError, Program, settled, varies
 from fewer.packs.runtime.layers import COLUMNS
 from fewer.packs.runtime.recurrent import GATES
 from fewer.packs.shapes.layers import RULES, attention_scores, padded, pooled, transposed_full
@@ -58,18 +58,21 @@ class Allowance:
                 raise PackError(f"a prediction that takes {asked:.3g} {what}", f"at most {most:.3g}", cure)
 
 
-def shapes_of(program: Program, tensors: Mapping[str, Shape], batch: int, allowance: Allowance) -> dict[str, Shape]:
+def shapes_of(
+    program: Program, tensors: Mapping[str, Shape], batch: int, allowance: Allowance, time: int | None = None
+) -> dict[str, Shape]:
     """The shapes of all values; refused where they do not fit together or making them takes more than allowed."""
+    time = program.usual if time is None else time
     shapes: dict[str, Shape] = {name: tuple(tensors[name]) for name in program.used() if name in tensors}
     constant = set(shapes)
-    shapes |= {item.name: (batch, *item.shape) for item in program.inputs}
+    shapes |= {item.name: (batch, *program.shape_of(item, time)) for item in program.inputs}
     last = {name: place for place, node in enumerate(program.nodes) for name in node.inputs}
     held, work = sum(math.prod(shapes[item.name]) for item in program.inputs), 0
     for place, node in enumerate(program.nodes):
-        shapes[node.output], passing, effort = _made(node, shapes, batch)
+        shapes[node.output], passing, effort = _made(node, shapes, batch, time)
         held, work = held + math.prod(shapes[node.output]), work + effort
         allowance.check(held + passing, work, batch)
-        if "shape" not in node.attributes and constant.issuperset(node.inputs):
+        if not varies(node) and constant.issuperset(node.inputs):
             constant.add(node.output)  # worked out once and kept
         done = {name for name in node.inputs if last[name] == place} - constant - set(program.outputs)
         held -= sum(math.prod(shapes[name]) for name in done)
@@ -78,12 +81,11 @@ def shapes_of(program: Program, tensors: Mapping[str, Shape], batch: int, allowa
     return shapes
 
 
-def _made(node: Node, shapes: Mapping[str, Shape], batch: int) -> tuple[Shape, int, int]:
+def _made(node: Node, shapes: Mapping[str, Shape], batch: int, time: int) -> tuple[Shape, int, int]:
     """The shape of a node's value, the numbers that are held beside it, and the multiplications."""
-    given, options = [shapes[name] for name in node.inputs], dict(node.attributes)
+    given = [shapes[name] for name in node.inputs]
     try:
-        if "shape" in options:
-            options["shape"] = tuple(dimension(size, batch) for size in options["shape"])
+        options = settled(node.attributes, batch, time)
         shape = RULES[node.op](*given, **options)
         if len(shape) > _RANK or min(shape, default=0) < 0:
             raise ValueError(f"at most {_RANK} axes, of sizes from 0 on")

@@ -29,7 +29,7 @@ _WAYS_ROUND = {  # by a part of the operation's name
 def convert(recorder: Recorder, target: Any, arguments: Any, options: Any, shown: Any) -> Any:
     """Record one operation of torch and answer its value or values."""
     schema = getattr(target, "_schema", None)
-    name = schema.name.removeprefix("aten::") if schema is not None else str(target)
+    name = schema.name.removeprefix("aten::").removeprefix("fewer::") if schema is not None else str(target)
     converter = _TABLE.get(name)
     if schema is None or converter is None:
         way = next((way for part, way in _WAYS_ROUND.items() if part in name), "write it with layers and arithmetic")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Protocol
@@ -13,7 +14,7 @@ from torch import Tensor
 from fewer.core.errors import UserError
 from fewer.packs.program import Dimension, Node
 
-__all__ = ["Constant", "Converter", "Recorder", "Value", "binary", "dimensions", "element_type", "number"]
+__all__ = ["Constant", "Converter", "Recorder", "Value", "binary", "element_type", "number"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Constant:
 
 
 Value = str | Constant
+_UNBOUNDED = 1 << 40  # torch bounds lengths by what an index holds
 
 
 class Recorder:
@@ -36,6 +38,35 @@ class Recorder:
         self.tensors: dict[str, Tensor] = {}
         self.shown: dict[str, Tensor] = {}  # values as torch has them: shapes and types without numbers
         self._names: dict[int, str] = {}
+        self._time: set[Any] = set()  # symbols of torch's that stand for the length of sequences
+
+    def name_time(self, size: Any) -> None:
+        """Take a size of torch's for the length of sequences."""
+        if isinstance(size, int) or not size.node.expr.is_Symbol:
+            raise UserError(f"sequences that are always {size} long", "a length that varies")
+        self._time.add(size.node.expr)
+
+    def longest(self, ranges: Mapping[Any, Any]) -> int | None:
+        """The longest sequence by torch's own account; None where there is no bound."""
+        bounds = [int(ranges[symbol].upper) for symbol in self._time if symbol in ranges and _finite(ranges[symbol])]
+        return min(bounds, default=None)
+
+    def dimensions(self, shape: Sequence[Any]) -> list[Dimension]:
+        """A shape in the words of a program."""
+        return [self._dimension(size) for size in shape]
+
+    def _dimension(self, size: Any) -> Dimension:
+        if isinstance(size, int):
+            return size
+        expression = size.node.expr
+        if expression.is_Integer:
+            return int(expression)
+        symbols = expression.free_symbols
+        words = ["time" if symbol in self._time else "batch" for symbol in symbols]
+        factor = expression / math.prod(symbols)
+        if not factor.is_Integer or int(factor) < 1 or len(set(words)) != len(words):
+            raise UserError(f"a size of {expression}", "a number, or a multiple of the number of samples")
+        return "*".join([*([str(int(factor))] if factor != 1 else []), *sorted(words)])
 
     def tensor(self, constant: Constant) -> str:
         """The name under which a constant is stored, new if it has none."""
@@ -63,6 +94,10 @@ class Recorder:
         given = {name: value for name, value in attributes.items() if value is not None}
         self.nodes.append(Node(op, names, output, given))
         return output
+
+
+def _finite(bounds: Any) -> bool:
+    return bool(bounds.upper.is_Integer) and int(bounds.upper) < _UNBOUNDED
 
 
 class Converter(Protocol):
@@ -102,21 +137,3 @@ def binary(recorder: Recorder, op: str, a: Any, b: Any) -> str:
     if left is not None:
         return recorder.emit(op, b, left=left)
     return recorder.emit(op, a, b)
-
-
-def dimensions(shape: Sequence[Any]) -> list[Dimension]:
-    """A shape in the words of a program."""
-    return [_dimension(size) for size in shape]
-
-
-def _dimension(size: Any) -> Dimension:
-    if isinstance(size, int):
-        return size
-    expression = size.node.expr
-    if expression.is_Integer:
-        return int(expression)
-    symbols = list(expression.free_symbols)
-    factor = expression / symbols[0] if len(symbols) == 1 else None
-    if factor is None or not factor.is_Integer or int(factor) < 1:
-        raise UserError(f"a size of {expression}", "a number, or a multiple of the number of samples")
-    return "batch" if factor == 1 else f"{int(factor)}*batch"

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from fewer.core.errors import UserError
-from fewer.packs.trace.record import Constant, Converter, Recorder, Value, dimensions
+from fewer.packs.trace.record import Constant, Converter, Recorder, Value
 
 __all__ = ["RECURRENT"]
 
@@ -26,7 +26,7 @@ def _first_states(recorder: Recorder, given: Any) -> list[Value | None]:
 def _starts(recorder: Recorder, a: SimpleNamespace) -> list[list[Value]]:
     """What each layer and direction starts with: nothing, or a state; of an LSTM two, one of which may be zero."""
     given = list(a.hx) if a.name == "lstm" else [a.hx]
-    shapes = [dimensions(recorder.like(state).shape)[1:] for state in given]
+    shapes = [recorder.dimensions(recorder.like(state).shape)[1:] for state in given]
     starts = []
     for states in zip(*(_first_states(recorder, state) for state in given)):
         needed = any(state is not None for state in states)
@@ -88,7 +88,7 @@ def _one(recorder: Recorder, name: str, inputs: list[Any], *, reverse: bool) -> 
 
 def _stacked(recorder: Recorder, parts: list[str], shown: Any) -> str:
     """States (samples, features) of all layers and directions as torch has them, on a first axis."""
-    shape = [1, *dimensions(shown.shape)[1:]]
+    shape = [1, *recorder.dimensions(shown.shape)[1:]]
     return recorder.emit("concat", *[recorder.emit("reshape", part, shape=shape) for part in parts], axis=0)
 
 

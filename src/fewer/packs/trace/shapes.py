@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from fewer.core.errors import UserError
-from fewer.packs.trace.record import Constant, Converter, Recorder, dimensions, element_type, number
+from fewer.packs.trace.record import Constant, Converter, Recorder, element_type, number
 
 __all__ = ["SHAPES"]
 
@@ -17,7 +17,7 @@ _RESHAPES = ["view", "reshape", "_unsafe_view", "unsqueeze", "squeeze", "flatten
 
 
 def _reshape(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
-    return recorder.emit("reshape", a.self, shape=dimensions(shown.shape))
+    return recorder.emit("reshape", a.self, shape=recorder.dimensions(shown.shape))
 
 
 def _permute(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
@@ -32,8 +32,8 @@ def _permute(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
 
 def _repeat(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
     """An axis of 1 before each axis, widened, then both made one."""
-    total, counts = dimensions(shown.shape), dimensions(a.repeats)
-    own = dimensions(recorder.like(a.self).shape)
+    total, counts = recorder.dimensions(shown.shape), recorder.dimensions(a.repeats)
+    own = recorder.dimensions(recorder.like(a.self).shape)
     sizes = [1] * (len(counts) - len(own)) + own
     if any(isinstance(size, str) and count != 1 for size, count in zip(sizes, counts)):
         raise UserError("repeat over samples", "repeat over axes of one sample")
@@ -47,12 +47,18 @@ def _slice(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
     if start == 0 and isinstance(stop, int) and stop >= 2**62 and a.step == 1:
         return a.self
     if not isinstance(start, int) or not isinstance(stop, (int, type(None))):
-        if start == 0 and a.step == 1 and a.dim == 0:
-            return a.self
+        if start == 0 and a.step == 1 and isinstance(stop, torch.SymInt):
+            return _until(recorder, a, stop)
         raise UserError("a slice that depends on the number of samples", "fixed bounds")
     return recorder.emit(
         "slice", a.self, axis=a.dim, start=start, stop=None if stop is None or stop >= 2**62 else stop, step=a.step
     )
+
+
+def _until(recorder: Recorder, a: SimpleNamespace, stop: Any) -> Any:
+    """The first places of an axis, as many as a sequence is long."""
+    size, own = recorder.dimensions([stop])[0], recorder.dimensions(recorder.like(a.self).shape)[a.dim]
+    return a.self if size == own else recorder.emit("slice", a.self, axis=a.dim, start=0, stop=size, step=1)
 
 
 def _put_slice(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
@@ -60,7 +66,7 @@ def _put_slice(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
     axis = a.dim
     if a.name == "select_scatter":
         place = a.index % int(shown.shape[axis])
-        shape = dimensions(shown.shape)
+        shape = recorder.dimensions(shown.shape)
         shape[axis] = 1
         part = recorder.emit("reshape", a.src, shape=shape)
         return recorder.emit("put_slice", a.self, part, axis=axis, start=place, stop=place + 1, step=1)
@@ -75,8 +81,10 @@ def _put_slice(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
 
 def _copy(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
     if a.name == "fill":
-        return recorder.emit("full", shape=dimensions(shown.shape), value=number(a.value), dtype=element_type(shown))
-    return recorder.emit("expand", recorder.promoted(a.src, shown), shape=dimensions(shown.shape))
+        return recorder.emit(
+            "full", shape=recorder.dimensions(shown.shape), value=number(a.value), dtype=element_type(shown)
+        )
+    return recorder.emit("expand", recorder.promoted(a.src, shown), shape=recorder.dimensions(shown.shape))
 
 
 def _split(recorder: Recorder, a: SimpleNamespace, shown: Any) -> tuple[str, ...]:
@@ -93,7 +101,7 @@ def _unbind(recorder: Recorder, a: SimpleNamespace, shown: Any) -> tuple[str, ..
 
 
 def _stack(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
-    shape = dimensions(shown.shape)
+    shape = recorder.dimensions(shown.shape)
     shape[a.dim] = 1
     return recorder.emit("concat", *[recorder.emit("reshape", part, shape=shape) for part in a.tensors], axis=a.dim)
 
@@ -153,7 +161,7 @@ def _interpolate(mode: str) -> Converter:
 
 def _full(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
     value = number(a.fill_value) if "full" in a.name else int("ones" in a.name)
-    return recorder.emit("full", shape=dimensions(shown.shape), value=value, dtype=element_type(shown))
+    return recorder.emit("full", shape=recorder.dimensions(shown.shape), value=value, dtype=element_type(shown))
 
 
 def _cast(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
@@ -165,7 +173,7 @@ def _same(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
 
 
 def _expand(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
-    return recorder.emit("expand", a.self, shape=dimensions(shown.shape))
+    return recorder.emit("expand", a.self, shape=recorder.dimensions(shown.shape))
 
 
 def _select(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
@@ -187,7 +195,9 @@ def _scatter(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
     source = getattr(a, "src", None)
     if source is None:
         like = recorder.like(a.index)
-        source = recorder.emit("full", shape=dimensions(like.shape), value=number(a.value), dtype=element_type(shown))
+        source = recorder.emit(
+            "full", shape=recorder.dimensions(like.shape), value=number(a.value), dtype=element_type(shown)
+        )
     mode = getattr(a, "reduce", None) or "set"
     if getattr(a, "include_self", True) is False or mode == "mean":
         raise UserError(f"{a.name} without the values before it, or their mean", "sum, prod, amax or amin of both")
@@ -215,7 +225,7 @@ def _windows(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
 
 def _shuffle(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
     """Blocks of channels to blocks of pixels, or back."""
-    *front, channels, height, width = dimensions(recorder.like(a.self).shape)
+    *front, channels, height, width = recorder.dimensions(recorder.like(a.self).shape)
     at = len(front)
     if a.name == "pixel_shuffle":
         n = a.upscale_factor
@@ -225,7 +235,7 @@ def _shuffle(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
         split, order = [*front, channels, height // n, n, width // n, n], (0, 2, 4, 1, 3)
     parts = recorder.emit("reshape", a.self, shape=split)
     turned = recorder.emit("permute", parts, axes=[*range(at), *(at + place for place in order)])
-    return recorder.emit("reshape", turned, shape=dimensions(shown.shape))
+    return recorder.emit("reshape", turned, shape=recorder.dimensions(shown.shape))
 
 
 def _strided(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
@@ -240,7 +250,7 @@ def _strided(recorder: Recorder, a: SimpleNamespace, shown: Any) -> Any:
 def _arange(recorder: Recorder, a: SimpleNamespace, shown: Any) -> str:
     start = number(getattr(a, "start", 0)) or 0
     step = number(getattr(a, "step", 1)) or 1
-    shape, dtype = dimensions(shown.shape), element_type(shown)
+    shape, dtype = recorder.dimensions(shown.shape), element_type(shown)
     return recorder.emit("arange", shape=shape, start=start, step=step, dtype=dtype)
 
 

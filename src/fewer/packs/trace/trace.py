@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,12 @@ from torch import Tensor, nn
 from torch.fx import Node as Step
 
 from fewer.core.errors import UserError
-from fewer.packs.program import Input, Node, Program
+from fewer.packs.program import Input, Node, Program, Time
 from fewer.packs.runtime.ops import Array
+from fewer.packs.trace.length import agrees, candidates, sequential
 from fewer.packs.trace.ops import convert
 from fewer.packs.trace.record import Constant, Recorder
+from fewer.packs.trace.whole import kept_whole
 
 __all__ = ["trace"]
 
@@ -62,11 +64,14 @@ def trace(
     inputs: Mapping[str, Tensor] | Sequence[Tensor],
     *,
     networks: Mapping[str, nn.Module] | None = None,
+    any_length: bool = False,
 ) -> tuple[Program, dict[str, Array]]:
     """The program of a prediction, and its tensors by name.
 
     `function` is a module, or a callable; with `networks` it is called as `function(nets, *inputs)`, and the
     tensors are named "network.parameter". Inputs are examples with samples on axis 0, by name where names matter.
+    With `any_length` networks with recurrent layers, attention or embeddings take sequences of other lengths than the
+    example's wherever they can: axis 1 then is time.
     """
     named = dict(inputs) if isinstance(inputs, Mapping) else _default_names(list(inputs))
     if not named or not all(isinstance(value, Tensor) and value.ndim > 0 for value in named.values()):
@@ -75,8 +80,24 @@ def trace(
         module: nn.Module = _Networks(networks, function)
     else:
         module = function if isinstance(function, nn.Module) else _Function(function)
-    program = _exported(module, named)
-    return _converted(program, named)
+    if any_length and sequential(module):
+        for names in candidates(named):
+            if (found := _any_length(module, named, names)) is not None:
+                return found
+    return _converted(_exported(module, named), named)
+
+
+def _any_length(
+    module: nn.Module, inputs: Mapping[str, Tensor], names: tuple[str, ...]
+) -> tuple[Program, dict[str, Array]] | None:
+    """A program that takes other lengths too and is right about them; None where there is none."""
+    try:
+        found = _converted(_exported(module, inputs, names), inputs, names)
+    except UserError:
+        return None
+    with _as_predicting(module):
+        held = {name: value.detach().cpu() for name, value in inputs.items()}
+        return found if agrees(module, held, *found) else None
 
 
 def _default_names(inputs: list[Tensor]) -> dict[str, Tensor]:
@@ -100,12 +121,12 @@ def _as_predicting(module: nn.Module) -> Iterator[None]:
             part.training = training
 
 
-def _exported(module: nn.Module, inputs: Mapping[str, Tensor]) -> Any:
+def _exported(module: nn.Module, inputs: Mapping[str, Tensor], timed: tuple[str, ...] = ()) -> Any:
     # export takes sizes 0 and 1 for fixed, so an example has at least two samples
     samples = tuple(
         (value if len(value) > 1 else torch.cat([value, value])).detach().cpu() for value in inputs.values()
     )
-    batch = torch.export.Dim("batch")
+    varying = iter(_varying(inputs, timed))
     table = torch.export.default_decompositions()
     for name in _WHOLE:
         for overload in getattr(torch.ops.aten, name).overloads():
@@ -115,10 +136,10 @@ def _exported(module: nn.Module, inputs: Mapping[str, Tensor]) -> Any:
     except TypeError as error:
         raise UserError(f"{len(samples)} inputs ({error})", "those that the prediction takes") from error
     shapes = {
-        name: tuple({0: batch} for _ in value) if isinstance(value, tuple) else {0: batch}
+        name: tuple(next(varying) for _ in value) if isinstance(value, tuple) else next(varying)
         for name, value in given.items()
     }
-    with _as_predicting(module):
+    with _as_predicting(module), kept_whole(module) if timed else nullcontext():
         try:
             exported = torch.export.export(module, samples, dynamic_shapes=shapes, strict=False)
             return exported.run_decompositions(table)
@@ -131,6 +152,12 @@ def _exported(module: nn.Module, inputs: Mapping[str, Tensor]) -> Any:
             ) from error
 
 
+def _varying(inputs: Mapping[str, Tensor], timed: tuple[str, ...]) -> list[dict[int, Any]]:
+    """Axes whose sizes are not those of the example."""
+    batch, time = torch.export.Dim("batch"), torch.export.Dim.DYNAMIC
+    return [{0: batch, 1: time} if name in timed else {0: batch} for name in inputs]
+
+
 def _known(exported: Any) -> dict[str, Constant]:
     """Parameters, buffers and constants by the name that the graph gives them."""
     found = {}
@@ -141,13 +168,17 @@ def _known(exported: Any) -> dict[str, Constant]:
     return found
 
 
-def _converted(exported: Any, inputs: Mapping[str, Tensor]) -> tuple[Program, dict[str, Array]]:
+def _converted(
+    exported: Any, inputs: Mapping[str, Tensor], timed: tuple[str, ...] = ()
+) -> tuple[Program, dict[str, Array]]:
     recorder, values = Recorder(), dict[str, Any](_known(exported))
     names = iter(inputs)
     for step in exported.graph.nodes:
         if step.op == "placeholder" and step.name not in values:
             name = values[step.name] = next(names)
             recorder.shown[name] = step.meta["val"]
+            if name in timed:
+                recorder.name_time(step.meta["val"].shape[1])
         elif step.op == "call_function":
             values[step.name] = _value(step, values, recorder)
         elif step.op == "output":
@@ -159,7 +190,8 @@ def _converted(exported: Any, inputs: Mapping[str, Tensor]) -> tuple[Program, di
     entries = tuple(
         Input(name, tuple(value.shape[1:]), str(value.dtype).removeprefix("torch.")) for name, value in inputs.items()
     )
-    program = Program(entries, tuple(_alive(recorder.nodes, outputs)), outputs)
+    time = Time(timed, recorder.longest(exported.range_constraints)) if timed else None
+    program = Program(entries, tuple(_alive(recorder.nodes, outputs)), outputs, time)
     tensors = {name: _array(value) for name, value in recorder.tensors.items() if name in program.used()}
     program.check(set(tensors))
     return program, tensors
