@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import numpy as np
 
@@ -113,20 +114,22 @@ class Service:
 
     def described(self, model: Model) -> dict[str, Any]:
         """A model as `/v1/models` lists it: what it is, what it is asked, and a request that it answers."""
-        fields = self.fields(model)
+        fields, output = self.fields(model), model.output
+        own = {item.name: item.described() for item in of_inputs(model.inputs)}
+        path = f"/v1/{self.task}/predict?model={quote(model.name)}"
         return {
             **model.described(),
-            "inputs": {
-                field.name: {
-                    "shape": list(field.shape),
-                    "dtype": field.dtype,
-                    "optional": field.optional,
-                    "null": field.gaps,
-                }
-                for field in fields
-            },
-            "example": example(fields),
+            "inputs": {field.name: field.described() for field in fields},
+            # an npz may also have what the network itself takes
+            "npz_inputs": None if own.keys() == {field.name for field in fields} else own,
+            "answer": self.answers(model),
+            "npz_answer": {"output": {"shape": list(output.shape), "dtype": output.dtype}},
+            "example": example(fields, path),
         }
+
+    def answers(self, model: Model) -> dict[str, str]:
+        """What the fields of a JSON answer mean, with their units."""
+        return {"output": "what the network says, as its author left it"}
 
     def request_schema(self) -> Schema:
         """Of a JSON request, for the description."""

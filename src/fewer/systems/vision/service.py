@@ -47,7 +47,11 @@ class VisionService(Service):
 
     def fields(self, model: Model) -> tuple[RequestField, ...]:
         grey = _grey(model.inputs[0])
-        return (RequestField("pixels", grey.shape, grey.dtype),)
+        meaning = "rows of a grey image, or channels of rows"
+        return (RequestField("pixels", grey.shape, grey.dtype, unit="0 (black) to 1 (white)", meaning=meaning),)
+
+    def answers(self, model: Model) -> dict[str, str]:
+        return {"label": "number of the likeliest class", "probabilities": "of each class, from 0 to 1"}
 
     def inputs(self, model: Model, given: Mapping[str, Array]) -> list[Array]:
         return [given["pixels"].reshape(-1, *model.inputs[0].shape)]
