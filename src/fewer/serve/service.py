@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Row", "Schema", "Service", "array_schema", "services_of"]
 
+_LONG = 4096  # numbers of an input
 UNFOLDED = 4  # times what a request may have, for what an npz in it holds
 Schema = dict[str, Any]
 Row = tuple[Any, ...]
@@ -162,12 +163,13 @@ def object_schema(fields: Mapping[str, Schema], optional: Sequence[str] = ()) ->
 
 
 def array_schema(item: Input) -> Schema:
-    """One sample of an input, or several."""
+    """One sample of an input, or several; of a long one the shape is told in words, so that tools can make some up."""
     number: Schema = {"type": "integer" if item.dtype.startswith(("int", "uint")) else "number"}
-    one = number
+    one, long = number, math.prod(item.shape) > _LONG
     for size in reversed(item.shape):
-        one = {"type": "array", "items": one, "minItems": size, "maxItems": size}
-    return {"oneOf": [one, {"type": "array", "items": one, "minItems": 1}]}
+        one = {"type": "array", "items": one, **({} if long else {"minItems": size, "maxItems": size})}
+    told: Schema = {"description": f"of shape {list(item.shape)}, or with samples in front"} if long else {}
+    return {("anyOf" if long else "oneOf"): [one, {"type": "array", "items": one, "minItems": 1}], **told}
 
 
 def services_of(models: Sequence[Model]) -> dict[str, Service]:

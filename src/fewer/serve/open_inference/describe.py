@@ -33,6 +33,7 @@ _REFUSALS = {
 }
 _TEXT: Schema = {"type": "string"}
 _SOME: Schema = {"type": "object"}
+_MOST_COUNTED = 1024  # of one sample, which tools can make up
 _MOST_NUMBERS = 64  # of one sample, whose request is written out
 
 
@@ -102,11 +103,12 @@ def _input(item: Input) -> Schema:
     """One sample of it, as many numbers as it has; more samples are more numbers, which a schema cannot count."""
     whole = item.dtype.startswith(("int", "uint"))
     size = math.prod(item.shape)
+    sizes: Schema = {"minItems": size, "maxItems": size} if size <= _MOST_COUNTED else {}
     data: Schema = {
         "type": "array",
-        "items": {"type": "integer", "minimum": 0, "maximum": 9} if whole else {"type": "number"},
-        "minItems": size,
-        "maxItems": size,
+        "items": {"type": "integer", "minimum": 0} if whole else {"type": "number"},
+        "description": f"{size} numbers a sample, row by row",
+        **sizes,
     }
     shape: Schema = {"const": [1, *item.shape], "description": "the number of samples first; here of one"}
     kind: Schema = {"const": datatype(item.dtype)}

@@ -130,6 +130,7 @@ def _unit(schema: Schema) -> Schema:
     """The same with every number in [0, 1]."""
     if schema.get("type") == "number":
         return {**schema, "minimum": 0, "maximum": 1}
-    if "oneOf" in schema:
-        return {"oneOf": [_unit(part) for part in schema["oneOf"]]}
+    for either in ("oneOf", "anyOf"):
+        if either in schema:
+            return {**schema, either: [_unit(part) for part in schema[either]]}
     return {**schema, "items": _unit(schema["items"])}
