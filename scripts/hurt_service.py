@@ -2,9 +2,9 @@
 
     python scripts/hurt_service.py [--times 100] [--only WORD] [--seconds 300]
 
-Starts `fewer serve` on loopback, makes every attack so many times and meanwhile asks for health every few
-milliseconds. Memory is the most that all processes of the service had, by the system's own count (Linux only). The
-attacks are in `hurting/requests.py` and `hurting/connections.py`. Exits with 1 where a bound was exceeded.
+Starts `fewer serve` on loopback, makes every attack so many times and meanwhile asks for health and for one phone
+every few milliseconds. Memory is the most that all processes of the service had, by the system's own count (Linux
+only). The attacks are in `hurting/requests.py` and `hurting/connections.py`. Exits with 1 where a bound was exceeded.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from fewer.bench.load import serving
-from hurting.measure import SECONDS, family
+from fewer.bench.load import family, serving
+from hurting.measure import PHONE, SECONDS
 
 __all__ = ["ATTACKS", "MODELS", "OPTIONS", "WARM"]
 
@@ -18,7 +18,6 @@ MODELS = ["cellfree-80", "digits-3197"]
 OPTIONS = ["--workers", "2"]
 CROWD = 600  # connections, more than a worker keeps open
 ASK = b"POST /v1/cellfree/predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
-PHONE = b'{"master": 21, "rsrp_db": [-113.8, -131.9, -124.9]}'
 
 
 def sent(server: serving, first: bytes, again: bytes = b"", times: int = 0) -> str:

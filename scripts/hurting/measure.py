@@ -7,17 +7,20 @@ import multiprocessing
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fewer.bench.load import serving
+import numpy as np
+
+from fewer.bench.load import family, serving
 
 MEMORY_MB = 64.0  # that an attack may add
 HEALTH_MS = 50.0  # that /healthz may take
 SECONDS = 60.0  # that a client waits for anything
+PHONE = b'{"master": 21, "rsrp_db": [-113.8, -131.9, -124.9]}'
 
 Attack = Callable[[serving], str]  # sends its bytes, waits for what comes back and says what that was
 
@@ -30,6 +33,8 @@ class Seen:
     statuses: Counter[str] = field(default_factory=Counter)
     megabytes: float = 0.0  # beyond before, the most that was seen
     waits: list[float] = field(default_factory=list)  # ms that /healthz took
+    ordinary: list[float] = field(default_factory=list)  # ms that an ordinary request took meanwhile
+    unlike: Counter[str] = field(default_factory=Counter)  # answers to ordinary requests that should not have been
     lost: int = 0  # questions for health that were not answered: a worker was killed, or had to make room
 
     @property
@@ -42,19 +47,9 @@ class Seen:
         most, usual = max(self.waits, default=0.0), statistics.median(self.waits or [0.0])
         return (
             f"{self.name:36} {self.megabytes:8.1f} MB  healthz {usual:6.1f} ms median, {most:7.1f} most, "
-            f"{late}/{len(self.waits)} late, {self.lost} lost  {answers}"
+            f"{late}/{len(self.waits)} late, {self.lost} lost  a phone {np.median(self.ordinary or [0]):6.1f} median, "
+            f"{np.percentile(self.ordinary or [0], 99):7.1f} p99 {dict(self.unlike) or ''}  {answers}"
         )
-
-
-def family(pid: int) -> Iterator[int]:
-    """A process and all that descend from it."""
-    yield pid
-    for file in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            for child in file.read_text().split():
-                yield from family(int(child))
-        except OSError:
-            continue
 
 
 def memory(pid: int, line: str = "VmRSS") -> float:
@@ -88,6 +83,20 @@ def health(port: int) -> float:
     return 1e3 * (time.perf_counter() - start)
 
 
+def ordinary(seen: Seen, port: int) -> None:
+    """One phone, as everybody asks."""
+    start = time.perf_counter()
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)
+    try:
+        connection.request("POST", "/v1/cellfree/predict", PHONE, {"content-type": "application/json"})
+        answer = connection.getresponse()
+        answer.read()
+        seen.unlike.update([str(answer.status)] if answer.status != 200 else [])
+        seen.ordinary.append(1e3 * (time.perf_counter() - start))
+    finally:
+        connection.close()
+
+
 def _send(attack: Attack, server: serving, times: int, until: float, told: Any) -> None:
     for _ in range(times):
         if time.time() > until:
@@ -116,6 +125,7 @@ def hurt(attack: Attack, server: serving, times: int, seconds: float) -> Seen:
     while work.is_alive() or told.poll():
         try:
             seen.waits.append(health(server.port))
+            ordinary(seen, server.port)
         except (ConnectionError, http.client.HTTPException):
             seen.lost += 1
         try:

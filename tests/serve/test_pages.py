@@ -190,16 +190,38 @@ def test_every_control_and_picture_has_a_name(browser: Any, server: serving) -> 
     visit.page.context.close()
 
 
-def test_a_token_in_the_address_opens_the_pages(browser: Any, tmp_path: Path) -> None:
+def test_a_server_with_a_token_asks_for_it_once_in_a_tab(browser: Any, tmp_path: Path) -> None:
     with serving(["digits-dense"], "--token", "secret") as server:
         visit = Visit(browser, server.url, SIZES["desk"], "light")
-        visit.page.goto(f"{server.url}/vision#token=secret")
-        visit.page.wait_for_selector("article[data-label]")
+        page = visit.page
+        page.goto(f"{server.url}/vision")
+        page.wait_for_url("**/token?next=%2Fvision")
+        assert unnamed(page) == []
+        page.get_by_label("Token").fill("wrong")
+        page.get_by_role("button", name="Go on").click()
+        page.wait_for_selector("#trouble:not([hidden])")
+        page.get_by_label("Token").fill("secret")
+        page.get_by_role("button", name="Go on").click()
+        page.wait_for_url("**/vision")
+        page.wait_for_selector("article[data-label]")
+        page.goto(server.url)  # the same tab
+        page.wait_for_selector("#models article")
+        assert 'Bearer $FEWER_TOKEN"' in page.locator("#examples").inner_text()
+        visit.faults = [fault for fault in visit.faults if "401" not in fault]  # the browser's own lines
         visit.end(tmp_path / "token.png")
-        stranger = Visit(browser, server.url, SIZES["desk"], "light")
-        stranger.page.goto(f"{server.url}/vision")
-        stranger.page.wait_for_selector("#trouble:not([hidden])")
-        assert "token" in stranger.page.locator("#trouble").inner_text()
+        other = Visit(browser, server.url, SIZES["desk"], "light")  # another tab knows nothing of it
+        other.page.goto(f"{server.url}/v1/models")
+        assert other.page.get_by_label("Token").count() == 1
+        other.page.context.close()
+
+
+def test_a_page_that_is_not_there_leads_back(visit: Visit, tmp_path: Path) -> None:
+    answer = visit.page.goto(f"{visit.url}/nowhere")
+    assert answer.status == 404
+    visit.faults.clear()  # the browser's own line about the 404
+    visit.page.get_by_role("link", name="a list of its models").click()
+    visit.page.wait_for_selector("#models article")
+    visit.end(tmp_path / "missing.png")
 
 
 def test_a_policy_is_watched_at_work_and_dragged_to_fewer_weights(browser: Any, tmp_path: Path) -> None:

@@ -75,10 +75,10 @@ def ran(work: str) -> subprocess.CompletedProcess[str]:
     """Two workers that do this, as a program of its own."""
     code = f"""
 import asyncio, mmap, os, signal, time
-from fewer.serve import workers
+from fewer.serve.processes import slot, workers
 
 starts = mmap.mmap(-1, 1)
-workers._PAUSE = 0.0
+slot.PAUSE = 0.0
 
 def work(worker, alive):
     workers.obey(signal.SIG_DFL)

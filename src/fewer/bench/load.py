@@ -25,11 +25,22 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["CORES", "Load", "Machine", "apart", "load", "serving", "still"]
+__all__ = ["CORES", "Load", "Machine", "apart", "family", "load", "serving", "still"]
 
 CONNECTIONS = 16
 _HANG_SECONDS = 600  # no answer by then: it never comes, however busy the machine
 CORES = 2
+
+
+def family(pid: int) -> Iterator[int]:
+    """A process and all that descend from it, where the system says so."""
+    yield pid
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            for child in file.read_text().split():
+                yield from family(int(child))
+        except OSError:  # ended in the meantime
+            continue
 
 
 @contextmanager
@@ -39,7 +50,8 @@ def apart(server: serving) -> Iterator[None]:
     if len(cores) < CORES:
         yield
         return
-    os.sched_setaffinity(server.process.pid, cores[:1])
+    for pid in family(server.process.pid):
+        os.sched_setaffinity(pid, cores[:1])
     os.sched_setaffinity(0, cores[1:2])
     try:
         yield
@@ -106,16 +118,28 @@ class serving:
         return self
 
     def processor_seconds(self) -> float:
-        """What the server has worked since its start, by the system's count."""
-        words = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+        """What the server's processes have worked since its start, by the system's count."""
+        total = 0
+        for pid in family(self.process.pid):
+            words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            total += int(words[11]) + int(words[12])
+        return total / os.sysconf("SC_CLK_TCK")
+
+    def _metrics(self) -> str:
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=_HANG_SECONDS) as answer:
+            told: str = answer.read().decode()
+        return told
+
+    def metric(self, series: str) -> float:
+        """One number of what the server tells Prometheus."""
+        lines = [line for line in self._metrics().splitlines() if line.startswith(f"{series} ")]
+        return float(lines[0].rpartition(" ")[2])
 
     def answered(self, task: str, within: float) -> tuple[int, int]:
         """How many requests the server has answered within so many seconds of their head, and how many in all."""
-        with urllib.request.urlopen(f"{self.url}/metrics", timeout=_HANG_SECONDS) as answer:
-            text = answer.read().decode()
-        edges = dict(re.findall(rf'fewer_request_seconds_bucket\{{task="{task}",le="([^"]+)"\}} (\d+)', text))
-        return int(edges[str(within)]), int(edges["+Inf"])
+        found = rf'fewer_request_duration_seconds_bucket\{{task="{task}",le="([^"]+)"\}} (\d+)'
+        edges = dict(re.findall(found, self._metrics()))
+        return int(edges[f"{within:g}"]), int(edges["+Inf"])
 
     def __exit__(self, *_: object) -> None:
         self.process.terminate()

@@ -4,43 +4,38 @@ from __future__ import annotations
 
 import hmac
 import json
+import platform
 import sys
 from collections.abc import AsyncIterator, MutableMapping, Sequence
 from contextlib import asynccontextmanager
-from importlib.resources import files
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response
-from fastapi.staticfiles import StaticFiles
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
 from fewer.core.errors import UserError
 from fewer.core.machine.version import VERSION
-from fewer.core.registry import system_of
-from fewer.serve.describe import REFUSALS, prediction_paths
-from fewer.serve.door import Door, checked_name
-from fewer.serve.fields import Deadline
+from fewer.packs.compiled import missing
+from fewer.serve.describe import REFUSALS, description
+from fewer.serve.door import Door, checked_name, named_host
+from fewer.serve.exchange import Exchange, Outgoing
+from fewer.serve.fields import HERE, Deadline
 from fewer.serve.limits import Gate, Limits, Refusal
-from fewer.serve.metrics import Metrics
 from fewer.serve.models import Model
+from fewer.serve.observe.access_log import AccessLog
+from fewer.serve.observe.exposition import exposition
+from fewer.serve.observe.metrics import Metrics, Series
 from fewer.serve.open_inference.routes import OpenInference
+from fewer.serve.pages import OPEN_PAGES, Pages, wants_page
 from fewer.serve.predict import Predictions, Receive, Scope, Send, refuse, whole_body
 from fewer.serve.service import Service, services_of
 
 __all__ = ["Application"]
 
-STATIC = Path(__file__).parent / "static"
-_OPEN = ("/healthz", "/static/", "/v2/health/")  # needs no token: says nothing about models
+_OPEN = ("/healthz", "/readyz", "/static/", "/v2/health/")  # needs no token: says nothing about models
 _TURN = 0.0005  # seconds that the event loop waits for a thread: a short answer should not wait for a long one
-_HEADERS = {
-    # pages load nothing from elsewhere and cannot be framed
-    "content-security-policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-}
 
 
 class Application:
@@ -54,16 +49,21 @@ class Application:
         token: str | None = None,
         workers: int = 1,
         names: frozenset[str] | None = None,
+        access_log: str | None = None,
     ) -> None:
         self.limits, self._token = limits or Limits(), token
         self._names = names  # that a Host header may have; None: any
+        self.ready = True  # until told to stop: whoever sends clients here should send them elsewhere
         self.services: dict[str, Service] = services_of(models)
-        self.metrics = Metrics(list(self.services), [model.name for model in models], workers)
+        names_of_models = [model.name for model in models]
+        self.metrics = Metrics(list(self.services), names_of_models, workers, facts=_facts(models))
+        self.outgoing = Outgoing(AccessLog(access_log) if access_log else None)
         self.door = Door(self.limits, self.metrics)
         self.predictions = Predictions(self.services, self.limits, self.metrics)
-        self.inference = OpenInference(self.predictions, lambda: True)
+        self.inference = OpenInference(self.predictions, lambda: self.ready)
         self._listed = [self.services[model.task].described(model) for model in models]
         self._paths = {f"/v1/{task}/predict": task for task in self.services}
+        self._pages = Pages(self.services)
         self.web = self._built()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -71,6 +71,7 @@ class Application:
         if scope["type"] != "http":
             await self.web(scope, receive, send)
             return
+        send = Exchange(scope, send, self.outgoing).send
         path = scope["path"]
         try:
             self._admit(path, scope)
@@ -84,6 +85,9 @@ class Application:
             if scope["method"] not in ("GET", "HEAD"):
                 receive = await self._read(scope, receive)
         except Refusal as refusal:
+            if refusal.status == 401 and wants_page(scope):
+                await self._pages.asking_for_token(scope, receive, send)
+                return
             await refuse(refusal, send)
             return
         await self.web(scope, receive, _relative(send))
@@ -102,7 +106,7 @@ class Application:
             raise
 
     def _check_token(self, path: str, given: bytes, token: str) -> None:
-        page = path == "/" or path.lstrip("/") in self.services
+        page = path in OPEN_PAGES or path.lstrip("/") in self.services
         if path.startswith(_OPEN) or page:
             return
         scheme, _, word = given.partition(b" ")
@@ -129,8 +133,10 @@ class Application:
         async def lifespan(_: FastAPI) -> AsyncIterator[None]:
             usual = sys.getswitchinterval()
             sys.setswitchinterval(_TURN)
+            self.outgoing.open(self.metrics.worker)
             yield
             self.predictions.close()
+            self.outgoing.close()
             sys.setswitchinterval(usual)
 
         # FastAPI's own pages of documentation load their scripts from elsewhere
@@ -139,54 +145,64 @@ class Application:
         web.add_exception_handler(RequestValidationError, _invalid)
         web.add_exception_handler(Refusal, _refused)
         web.add_exception_handler(UserError, _mistaken)
-        self._add_routes(web)
-        self._add_pages(web)
-        gate = Gate()
+        web.add_exception_handler(404, self._pages.missing)
+        self._add_health(web)
+        self._add_descriptions(web)
+        self._pages.add(web)
         for service in self.services.values():
-            router = service.router(gate)
+            router = service.router(Gate())  # of its own: one task's page does not wait for another's
             if router is not None:
                 web.include_router(router, responses=REFUSALS)
         return web
 
-    def _add_routes(self, web: FastAPI) -> None:
-        # written once: a client who asks for them again and again is to cost little
-        listed = _json(self._listed)
-        described: list[bytes] = []
-
-        @web.get("/healthz", summary="Whether the server answers")
+    def _add_health(self, web: FastAPI) -> None:
+        @web.get("/healthz", summary="Whether the server answers: if not, start it anew")
         async def health() -> dict[str, str]:
             return {"status": "ok"}
 
-        @web.get("/v1/models", summary="What is served", response_model=list[dict[str, Any]], responses=REFUSALS)
-        async def models() -> Response:
-            return Response(listed, media_type="application/json")
+        unready: dict[int | str, dict[str, Any]] = {503: {"description": "told to stop; ask another server"}}
+
+        @web.get("/readyz", summary="Whether to send it requests: not when it is leaving", responses=unready)
+        async def ready() -> Response:
+            return JSONResponse({"status": "ready" if self.ready else "leaving"}, 200 if self.ready else 503)
 
         @web.get("/metrics", summary="Counters in Prometheus' format", response_class=PlainTextResponse)
         async def metrics() -> Response:
-            return Response(self.metrics.text(), media_type="text/plain; version=0.0.4")
+            return Response(exposition(self.metrics), media_type="text/plain; version=0.0.4")
+
+    def _add_descriptions(self, web: FastAPI) -> None:
+        # written once: a client who asks for them again and again is to cost little
+        listed = _json([_with_token(model) for model in self._listed] if self._token else self._listed)
+        described: list[bytes] = []
+
+        @web.get("/v1/models", summary="What is served", response_model=list[dict[str, Any]], responses=REFUSALS)
+        async def models(request: Request) -> Response:
+            found = listed.replace(HERE.encode(), b"http://" + named_host(request.scope["headers"]))
+            return Response(found, media_type="application/json")
 
         @web.get("/openapi.json", include_in_schema=False)
         async def openapi() -> Response:
             if not described:
-                found = web.openapi()
-                described.append(_json({**found, "paths": {**prediction_paths(self.services), **found["paths"]}}))
+                found = description(web.openapi(), self.services, token=self._token is not None, open_paths=_OPEN)
+                described.append(_json(found))
             return Response(described[0], media_type="application/json")
 
-    def _add_pages(self, web: FastAPI) -> None:
-        @web.get("/", include_in_schema=False)
-        async def first() -> Response:
-            return FileResponse(STATIC / "index.html", headers=_HEADERS)
 
-        pages = {task: folder for task in self.services if (folder := _page_folder(task)) is not None}
-        for task, folder in pages.items():
-            web.get(f"/{task}", include_in_schema=False)(_page(folder / "index.html"))
-            web.mount(f"/static/{task}", StaticFiles(directory=folder))
+def _with_token(model: dict[str, Any]) -> dict[str, Any]:
+    """The same with an example that a server with a token answers."""
+    example = model["example"]
+    curl = example["curl"].replace("curl -s", 'curl -s -H "authorization: Bearer $FEWER_TOKEN"')
+    return {**model, "example": {**example, "curl": curl}}
 
-        @web.get("/v1/tasks", include_in_schema=False)
-        async def tasks() -> list[dict[str, Any]]:
-            return [{"task": task, "title": s.title, "page": task in pages} for task, s in self.services.items()]
 
-        web.mount("/static", StaticFiles(directory=STATIC))
+def _facts(models: Sequence[Model]) -> dict[Series, dict[str, str]]:
+    kernels = "none" if missing() else "compiled"
+    build = {"version": VERSION, "python": platform.python_version(), "kernels": kernels}
+    each: dict[Series, dict[str, str]] = {
+        ("fewer_model_info", m.name): {"model": m.name, "task": m.task, "version": m.version, "digest": m.digest}
+        for m in models
+    }
+    return {("fewer_build_info",): build, **each}
 
 
 def _json(value: Any) -> bytes:
@@ -208,18 +224,6 @@ def _path(location: bytes) -> bytes:
     parts = urlsplit(location)
     query = b"?" + parts.query if parts.query else b""
     return b"/" + parts.path.lstrip(b"/") + query  # two slashes would begin another server's name
-
-
-def _page_folder(task: str) -> Path | None:
-    package = system_of(task).page
-    return Path(str(files(package))) if package else None
-
-
-def _page(file: Path) -> Any:
-    async def page() -> Response:
-        return FileResponse(file, headers=_HEADERS)
-
-    return page
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -133,6 +133,8 @@ class Connection(HttpToolsProtocol):
             self._fail(503, f"more than {_AHEAD} requests that wait for an earlier one's answer")
         super().on_headers_complete()
         self._heading, self._until = False, math.inf
+        if self._door.silence is not None:
+            self.cycle.keep_alive = False  # answered, and told that it is the last
 
     def on_body(self, body: bytes) -> None:
         self._aside = 0
@@ -156,6 +158,17 @@ class Connection(HttpToolsProtocol):
         if self.cycle.response_complete:
             self._wait()
 
+    def shutdown(self) -> None:
+        """The server leaves: whoever is being answered is told so, whoever is silent may ask once more for a while."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.keep_alive = False
+        elif self._door.silence is None:
+            self.transport.close()
+        else:
+            self._until = min(self._until, self.loop.time() + self._door.silence)
+            self._timer.cancel()
+            self._timer = self.loop.call_later(min(self._pace, self._door.silence), self._look)
+
     def send_400_response(self, msg: str) -> None:
         self._refuse(*(self._fault or (400, "bytes that are no HTTP request")))
 
@@ -167,7 +180,10 @@ class Connection(HttpToolsProtocol):
     def _look(self) -> None:
         """Give up on a client who sends or takes nothing; one look now and then is cheaper than a timer a request."""
         now = self.loop.time()
+        self._timer.cancel()
         self._timer = self.loop.call_later(self._pace, self._look)
+        if self._door.silence is not None and self._until < math.inf:
+            self._until = min(self._until, now + self._door.silence)
         unsent = self.transport.get_write_buffer_size()
         taken = self.transport.written - unsent
         if not unsent or taken >= self._taken + _MOST:

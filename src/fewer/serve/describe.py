@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from fewer.serve.fields import JSON, NPZ
+from fewer.serve.open_inference.describe import inference_paths
 from fewer.serve.service import Schema, Service, object_schema
 
-__all__ = ["REFUSALS", "prediction_paths"]
+__all__ = ["REFUSALS", "description"]
 
 _REASON = object_schema({"detail": {"type": "string"}})
 _REFUSED = {
@@ -26,11 +28,26 @@ _REFUSED = {
 REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"description": words, "content": {JSON: {"schema": _REASON}}} for status, words in _REFUSED.items()
 }
+_BEARER = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "the token that the server was started with (FEWER_TOKEN)",
+}
 
 
-def prediction_paths(services: dict[str, Service]) -> dict[str, Any]:
-    """The path of every served task."""
-    return {f"/v1/{task}/predict": {"post": _operation(task, service)} for task, service in services.items()}
+def description(
+    found: dict[str, Any], services: Mapping[str, Service], *, token: bool, open_paths: tuple[str, ...]
+) -> dict[str, Any]:
+    """All paths; where a token is set, which of them ask for it."""
+    own = {f"/v1/{task}/predict": {"post": _operation(task, service)} for task, service in services.items()}
+    paths = {**own, **inference_paths(services), **found["paths"]}
+    if not token:
+        return {**found, "paths": paths}
+    for path, operations in paths.items():
+        if path.startswith(open_paths):
+            operations.update({method: {**told, "security": []} for method, told in operations.items()})
+    components = {**found.get("components", {}), "securitySchemes": {"token": _BEARER}}
+    return {**found, "paths": paths, "components": components, "security": [{"token": []}]}
 
 
 def _operation(task: str, service: Service) -> Schema:

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from fewer.serve.limits import Limits, Refusal
-from fewer.serve.metrics import Metrics
+from fewer.serve.observe.metrics import Metrics
 
-__all__ = ["LOCAL", "NAME", "Door", "checked_name"]
+__all__ = ["LOCAL", "NAME", "Door", "checked_name", "named_host"]
 
 LOCAL = ("localhost", "127.0.0.1", "[::1]")  # the names under which a browser on this machine finds it
 NAME = re.compile(r"\[[0-9a-fA-F:.]+\]|[\w.-]+")  # or an address
@@ -32,6 +32,7 @@ class Door:
     def __init__(self, limits: Limits, metrics: Metrics) -> None:
         self.limits, self._metrics = limits, metrics
         self.waiting: dict[Waits, None] = {}
+        self.silence: float | None = None  # seconds that the silent may stay; None: this process is not leaving
         self._unsaid, self._silent_until = 0, 0.0
 
     def sent_away(self, status: int, client: tuple[str, int] | None, reason: str) -> None:
@@ -61,3 +62,11 @@ def checked_name(headers: Iterable[tuple[bytes, bytes]], names: frozenset[str]) 
     if len(given) != 1 or _PORT.sub("", given[0]) not in names:
         told = repr(", ".join(given)[:80]) if given else "none"
         raise Refusal(421, f"Host {told}; expected {', '.join(sorted(names))} (--host-name adds one)")
+
+
+def named_host(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """The name and port under which a client knows this server, if they can be one."""
+    for name, value in headers:
+        if name == b"host" and NAME.fullmatch(_PORT.sub("", value.decode("latin-1"))):
+            return value
+    return b"localhost"

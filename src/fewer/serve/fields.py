@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -15,6 +16,7 @@ from fewer.packs.program import Input
 from fewer.serve.limits import Refusal
 
 __all__ = [
+    "HERE",
     "JSON",
     "NPZ",
     "Deadline",
@@ -32,6 +34,7 @@ __all__ = [
 
 JSON = "application/json"
 NPZ = ("application/x-npz", "application/octet-stream")
+HERE = "http://HERE"  # in examples, for this server's address
 _WRITTEN_OUT = 64  # numbers
 
 
@@ -41,6 +44,19 @@ class RequestField(Input):
 
     gaps: bool = False  # null in JSON, NaN in an npz, for a number that is not known
     optional: bool = False
+    unit: str = ""
+    meaning: str = ""  # in a few words
+
+    def described(self) -> dict[str, Any]:
+        """For people and programs that are about to ask."""
+        return {
+            "shape": list(self.shape),
+            "dtype": self.dtype,
+            "optional": self.optional,
+            "null": self.gaps,
+            "unit": self.unit or None,
+            "meaning": self.meaning or None,
+        }
 
 
 @dataclass(frozen=True)
@@ -137,10 +153,17 @@ def misnamed(names: Sequence[str], fields: Sequence[RequestField]) -> Refusal:
     return Refusal(422, f"fields {told}; expected {wanted}")
 
 
-def example(fields: Sequence[RequestField]) -> dict[str, Any]:
-    """A request that is answered as it stands: in JSON, or where that would fill pages, how to make an npz of it."""
+def example(fields: Sequence[RequestField], path: str) -> dict[str, Any]:
+    """A request that is answered as it stands: in JSON, or where that would fill pages, how to make an npz of it.
+
+    `curl` can be pasted into a shell; the server puts its own address there.
+    """
     needed = [field for field in fields if not field.optional]
+    ask = f"curl -s -X POST '{HERE}{path}' -H 'content-type: "
     if sum(math.prod(field.shape) for field in needed) <= _WRITTEN_OUT:
-        return {"content_type": JSON, "body": {field.name: np.zeros(field.shape, int).tolist() for field in needed}}
+        body = {field.name: np.zeros(field.shape, int).tolist() for field in needed}
+        return {"content_type": JSON, "body": body, "curl": f"{ask}{JSON}' -d '{json.dumps(body)}'"}
     parts = [f"{field.name}=numpy.zeros({field.shape}, '{field.dtype}')" for field in needed]
-    return {"content_type": NPZ[0], "python": f"import numpy; numpy.savez('input.npz', {', '.join(parts)})"}
+    code = f"import numpy; numpy.savez('input.npz', {', '.join(parts)})"
+    curl = f"{ask}{NPZ[0]}' --data-binary @input.npz -o output.npz"
+    return {"content_type": NPZ[0], "python": code, "curl": f'python3 -c "{code}" && {curl}'}

@@ -19,9 +19,9 @@ from fewer.packs.file.tensors import Array
 from fewer.serve.bodies import write_npz
 from fewer.serve.fields import NPZ, Deadline
 from fewer.serve.limits import Arrivals, Limits, Receive, Refusal
-from fewer.serve.metrics import Metrics
 from fewer.serve.models import Model
 from fewer.serve.nested import fields_of
+from fewer.serve.observe.metrics import Metrics
 from fewer.serve.queue import Queue, timed
 from fewer.serve.service import Service
 
@@ -168,7 +168,7 @@ class Predictions:
         queue = self._queues.get(model.name)
         if queue is None:
             queue = self._queues[model.name] = Queue(
-                model, self.limits, self._seconds[model.name], self.metrics.tally(model.name)
+                model, self.limits, self._seconds[model.name], self.metrics.model(model.name)
             )
         return queue
 

@@ -21,8 +21,8 @@ from fewer.core.errors import UserError
 from fewer.packs.file.tensors import Array
 from fewer.serve.fields import Deadline
 from fewer.serve.limits import Limits, Refusal
-from fewer.serve.metrics import Tally
 from fewer.serve.models import Model
+from fewer.serve.observe.metrics import ModelMetrics
 
 __all__ = ["Queue", "timed"]
 
@@ -35,14 +35,13 @@ class _Waiting:
     samples: int  # 0: a row
     answer: asyncio.Future[Any]
     deadline: Deadline
+    since: float  # on the clock of time.monotonic
 
 
 class Queue:
     """Waiting requests of one model; made and used inside one event loop."""
 
-    def __init__(
-        self, model: Model, limits: Limits, seconds: Callable[[int], float], tally: Tally | None = None
-    ) -> None:
+    def __init__(self, model: Model, limits: Limits, seconds: Callable[[int], float], metrics: ModelMetrics) -> None:
         self._model, self._limits, self._seconds = model, limits, seconds
         self._waiting: deque[_Waiting] = deque()
         self._running: list[_Waiting] = []
@@ -54,7 +53,7 @@ class Queue:
         self._most_waiting = max(1, min(limits.queue_samples, limits.queue_bytes // max(each, 1)))
         self.most_together = max(1, min(limits.batch_samples, limits.batch_bytes // max(each, 1)))
         self.samples = 0  # that wait now
-        self.tally: Tally = [0, 0, 0] if tally is None else tally
+        self._metrics = metrics
 
     def put(self, arrays: Sequence[Array], deadline: Deadline) -> asyncio.Future[Array]:
         """A place in the queue, or 503; a request larger than the whole queue is taken when nothing else waits."""
@@ -69,9 +68,9 @@ class Queue:
         if self.samples and self.samples + count > self._most_waiting:
             raise Refusal(503, f"{self.samples} samples wait already; come back in a second")
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._waiting.append(_Waiting(given, samples, future, deadline))
+        self._waiting.append(_Waiting(given, samples, future, deadline, time.monotonic()))
         self.samples += count
-        self.tally[2] = self.samples
+        self._metrics.waiting(self.samples)
         self._plan()
         if not self._watching:
             self._watching = True
@@ -94,11 +93,11 @@ class Queue:
             if not item.answer.done():  # given up on, or its client has gone
                 batch.append(item)
                 samples += item.samples or 1
-        self.tally[2] = self.samples
+        self._metrics.waiting(self.samples)
         if not batch:
             return
-        self.tally[0] += 1
-        self.tally[1] += samples
+        now = time.monotonic()
+        self._metrics.batch(samples, [now - item.since for item in batch])
         if self._seconds(samples) <= _SHORT:
             _deliver(batch, self._answers(batch))
             self._plan()

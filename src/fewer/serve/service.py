@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import numpy as np
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Row", "Schema", "Service", "array_schema", "services_of"]
 
+_LONG = 4096  # numbers of an input
 UNFOLDED = 4  # times what a request may have, for what an npz in it holds
 Schema = dict[str, Any]
 Row = tuple[Any, ...]
@@ -113,20 +115,22 @@ class Service:
 
     def described(self, model: Model) -> dict[str, Any]:
         """A model as `/v1/models` lists it: what it is, what it is asked, and a request that it answers."""
-        fields = self.fields(model)
+        fields, output = self.fields(model), model.output
+        own = {item.name: item.described() for item in of_inputs(model.inputs)}
+        path = f"/v1/{self.task}/predict?model={quote(model.name)}"
         return {
             **model.described(),
-            "inputs": {
-                field.name: {
-                    "shape": list(field.shape),
-                    "dtype": field.dtype,
-                    "optional": field.optional,
-                    "null": field.gaps,
-                }
-                for field in fields
-            },
-            "example": example(fields),
+            "inputs": {field.name: field.described() for field in fields},
+            # an npz may also have what the network itself takes
+            "npz_inputs": None if own.keys() == {field.name for field in fields} else own,
+            "answer": self.answers(model),
+            "npz_answer": {"output": {"shape": list(output.shape), "dtype": output.dtype}},
+            "example": example(fields, path),
         }
+
+    def answers(self, model: Model) -> dict[str, str]:
+        """What the fields of a JSON answer mean, with their units."""
+        return {"output": "what the network says, as its author left it"}
 
     def request_schema(self) -> Schema:
         """Of a JSON request, for the description."""
@@ -159,12 +163,13 @@ def object_schema(fields: Mapping[str, Schema], optional: Sequence[str] = ()) ->
 
 
 def array_schema(item: Input) -> Schema:
-    """One sample of an input, or several."""
+    """One sample of an input, or several; of a long one the shape is told in words, so that tools can make some up."""
     number: Schema = {"type": "integer" if item.dtype.startswith(("int", "uint")) else "number"}
-    one = number
+    one, long = number, math.prod(item.shape) > _LONG
     for size in reversed(item.shape):
-        one = {"type": "array", "items": one, "minItems": size, "maxItems": size}
-    return {"oneOf": [one, {"type": "array", "items": one, "minItems": 1}]}
+        one = {"type": "array", "items": one, **({} if long else {"minItems": size, "maxItems": size})}
+    told: Schema = {"description": f"of shape {list(item.shape)}, or with samples in front"} if long else {}
+    return {("anyOf" if long else "oneOf"): [one, {"type": "array", "items": one, "minItems": 1}], **told}
 
 
 def services_of(models: Sequence[Model]) -> dict[str, Service]:

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import gc
 import ipaddress
-import math
+import os
+import signal
 import socket
-from collections.abc import Sequence
-from functools import partial
-from typing import Any
-
-import uvicorn
+from collections.abc import Callable, Sequence
 
 from fewer.core.errors import UserError
 from fewer.serve.app import Application
-from fewer.serve.connection import Connection
 from fewer.serve.door import LOCAL, NAME
-from fewer.serve.workers import Alive, Workers, obey
+from fewer.serve.observe.history import History
+from fewer.serve.processes.server import server_of
+from fewer.serve.processes.slot import Alive, Work
+from fewer.serve.processes.workers import RENEW, Workers, obey
 
-__all__ = ["address", "bind", "checked_host", "names_of", "serve", "server_of"]
+__all__ = ["address", "bind", "checked_host", "names_of", "serve"]
 
 _BACKLOG = 1024  # connections the kernel holds before they are accepted
-_GRACE = 30  # seconds that accepted requests may take when the server is told to stop
 
 
 def checked_host(host: str, token: str | None) -> None:
@@ -67,42 +65,51 @@ def address(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def serve(application: Application, listening: socket.socket, workers: int = 1) -> None:
-    """Answer until told to stop (SIGINT or SIGTERM); what was accepted is answered first."""
+def serve(
+    application: Application,
+    listening: socket.socket,
+    workers: int = 1,
+    *,
+    opened: Callable[[], Application] | None = None,
+    drain_seconds: float = 0.0,
+) -> None:
+    """Answer until told to stop (SIGINT or SIGTERM); what was accepted is answered first.
 
-    def work(worker: int, alive: Alive | None = None) -> None:
-        application.metrics.be(worker)
-        gc.collect()
-        gc.freeze()  # modules and models stay for good: looking through them again would stall requests
-        server = server_of(application, alive)
+    Told to (SIGHUP), `opened` makes another application, whose processes take over while the old ones finish.
+    """
 
-        def stop(number: int, _: Any) -> None:
-            server.should_exit = True  # told before uvicorn listens to signals, or once more after it has stopped
+    def working(chosen: Application) -> Work:
+        def work(worker: int, alive: Alive) -> None:
+            chosen.metrics.be(worker)
+            gc.collect()
+            gc.freeze()  # modules and models stay for good: looking through them again would stall requests
 
-        obey(stop)
+            async def looking() -> None:
+                chosen.metrics.look()
+                await alive()
+
+            server = server_of(chosen, looking, drain_seconds=drain_seconds)
+            signal.signal(RENEW, server.retire)
+            # told before uvicorn listens to signals, or once more after it has stopped
+            obey(server.handle_exit)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, (RENEW,))
+            server.run(sockets=[listening])
+
+        return work
+
+    if not hasattr(os, "fork"):  # one process, which nothing can replace
+        server = server_of(application, drain_seconds=drain_seconds)
+        obey(server.handle_exit)
         server.run(sockets=[listening])
+        return
+    history = History(application.metrics)
 
-    if workers == 1:
-        work(0)
-    else:
-        Workers(workers, work).run()
+    def renewed() -> Work:
+        assert opened is not None
+        found = opened()
+        history.follow(found.metrics)
+        return working(found)
 
-
-def server_of(application: Application, alive: Alive | None = None) -> uvicorn.Server:
-    """uvicorn around the application, with its limits on connections."""
-    config = uvicorn.Config(
-        application,
-        http=partial(Connection, door=application.door),  # type: ignore[arg-type]
-        ws="none",
-        log_level="error",  # whom it warns of is counted and told by the door
-        access_log=False,
-        lifespan="on",
-        proxy_headers=False,
-        server_header=False,
-        date_header=False,
-        timeout_keep_alive=math.ceil(application.limits.idle_seconds),
-        timeout_graceful_shutdown=_GRACE,
-        callback_notify=alive,
-        timeout_notify=1,
-    )
-    return uvicorn.Server(config)
+    # whoever connects after the last worker has closed its door is to be refused, not to wait for nobody
+    again = renewed if opened else None
+    Workers(workers, working(application), renewed=again, events=history, leave=listening.close).run()

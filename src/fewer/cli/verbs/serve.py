@@ -32,6 +32,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--connections", type=int, default=512, help="open connections of a worker")
     parser.add_argument("--header-seconds", type=float, default=5.0, help="longest wait for a request's headers")
     parser.add_argument("--idle-seconds", type=float, default=15.0, help="longest wait for a next request")
+    parser.add_argument(
+        "--drain-seconds",
+        type=float,
+        default=0.0,
+        help="told to stop: how long to go on while /readyz says no, so that a balancer sees it",
+    )
+    parser.add_argument("--access-log", metavar="FILE", help="a line of JSON for every request; - for standard error")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -61,16 +68,28 @@ def run(arguments: argparse.Namespace) -> None:
         idle_seconds=arguments.idle_seconds,
     )
     checked_host(arguments.host, token)
+    if not arguments.drain_seconds >= 0:
+        raise UserError(f"--drain-seconds {arguments.drain_seconds}", "0 or more")
     names = names_of(arguments.host, token, arguments.host_name)
-    models = open_models(arguments.model, allowance=allowance(arguments))
-    application = Application(models, limits=limits, token=token, workers=arguments.workers, names=names)
+
+    def opened() -> Application:
+        return Application(
+            open_models(arguments.model, allowance=allowance(arguments)),
+            limits=limits,
+            token=token,
+            workers=arguments.workers,
+            names=names,
+            access_log=arguments.access_log,
+        )
+
+    application = opened()
     listening = bind(arguments.host, arguments.port)
     where = address(listening)
     if arguments.json:
-        show({"url": where, "models": [model.name for model in models]}, True)
+        show({"url": where, "models": application.metrics.models}, True)
     else:
-        show(f"{where}  {', '.join(model.name for model in models)}  (Ctrl-C stops)", False)
+        show(f"{where}  {', '.join(application.metrics.models)}  (Ctrl-C stops)", False)
     import sys
 
     sys.stdout.flush()
-    serve(application, listening, arguments.workers)
+    serve(application, listening, arguments.workers, opened=opened, drain_seconds=arguments.drain_seconds)

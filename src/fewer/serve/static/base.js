@@ -1,10 +1,9 @@
 // What all pages share: asking the server, building elements, the header. Nothing is loaded from elsewhere.
 
-// a server that wants a token gets it from the address: http://host:8080/#token=...
-const token = new URLSearchParams(location.hash.slice(1)).get("token");
+import { askForToken, authorization } from "./token.js";
 
 export async function ask(path, body) {
-  const headers = token ? { authorization: `Bearer ${token}` } : {};
+  const headers = authorization();
   const options = { headers };
   if (body !== undefined) {
     options.method = "POST";
@@ -12,6 +11,7 @@ export async function ask(path, body) {
     headers["content-type"] = "application/json";
   }
   const answer = await fetch(path, options);
+  if (answer.status === 401) askForToken();
   const found = await answer.json().catch(() => ({}));
   if (!answer.ok) throw new Error(found.detail || `the server answered ${answer.status}`);
   return found;
@@ -70,14 +70,13 @@ export function newest(question, show) {
 
 export async function header() {
   const bar = document.querySelector("header");
-  const rest = location.hash;
-  bar.append(make("a", { class: "brand", href: `/${rest}` }, "fewer"));
+  bar.append(make("a", { class: "brand", href: "/" }, "fewer"));
   try {
     const tasks = await ask("/v1/tasks");
     for (const { task, page } of tasks) {
       if (!page) continue;
       const here = location.pathname === `/${task}`;
-      bar.append(make("a", { href: `/${task}${rest}`, "aria-current": here ? "page" : undefined }, task));
+      bar.append(make("a", { href: `/${task}`, "aria-current": here ? "page" : undefined }, task));
     }
     return tasks;
   } catch (error) {

@@ -4,17 +4,14 @@ import { ask, byId, facts, header, make, trouble } from "./base.js";
 function card(model, page) {
   const metrics = Object.entries(model.metrics).slice(0, 3).map(([name, value]) =>
     make("tr", {}, make("td", {}, name.replaceAll("_", " ")), make("td", {}, value.toFixed(3))));
-  const title = page ? make("a", { href: `/${model.task}${location.hash}` }, model.name) : model.name;
+  const title = page ? make("a", { href: `/${model.task}` }, model.name) : model.name;
   return make("article", { class: "card" }, make("h2", {}, title),
     make("p", { class: "soft" }, `${model.task} · ${facts(model)}`), make("table", {}, make("tbody", {}, ...metrics)));
 }
 
-// A call that is answered as it stands; the server says what it takes.
-function call({ task, example }) {
-  const address = `curl ${location.origin}/v1/${task}/predict \\\n  -H 'content-type: ${example.content_type}' \\\n  `;
-  return example.body
-    ? `${address}-d '${JSON.stringify(example.body)}'`
-    : `python -c "${example.python}"\n${address}--data-binary @input.npz -o output.npz`;
+// A call that is answered as it stands; the server knows how, this page under which scheme it is reached.
+function call({ example }) {
+  return example.curl.replaceAll(`http://${location.host}`, location.origin);
 }
 
 async function start() {

@@ -31,6 +31,7 @@ __all__ = ["CellFreeService"]
 
 _PIXELS = 96  # of the map's background, a side
 _LOUDEST = 10_000  # dB
+_HEARD = "signal of the master, then of the access points that its phones measure; null for one not reported"
 _ENDINGS = 1 << 14  # of answers that are kept, two megabytes
 _SLOTS = 62  # whose bits a whole number holds
 _TOGETHER = 256  # phones that are written at once: half a millisecond
@@ -88,9 +89,18 @@ class CellFreeService(Service):
 
     def fields(self, model: Model) -> tuple[RequestField, ...]:
         return (
-            RequestField("master", (), "int64"),
-            RequestField("rsrp_db", model.inputs[1].shape, "float32", gaps=True),
+            RequestField("master", (), "int64", meaning="number of the access point that the phone hears best"),
+            RequestField("rsrp_db", model.inputs[1].shape, "float32", gaps=True, unit="dB", meaning=_HEARD),
         )
+
+    def answers(self, model: Model) -> dict[str, str]:
+        return {
+            "master": "as asked",
+            "probabilities": "of each candidate, from 0 to 1, that it should serve the phone",
+            "candidates": "numbers of access points near the master, the master first",
+            "access_points": "those of them that should serve the phone",
+            "phones": "a list of such answers, where several phones were asked for",
+        }
 
     def inputs(self, model: Model, given: Mapping[str, Array]) -> list[Array]:
         return self._phones(model, given["master"], given["rsrp_db"])

@@ -42,7 +42,11 @@ class ControlService(Service):
     reads_rows = True
 
     def fields(self, model: Model) -> tuple[RequestField, ...]:
-        return (RequestField("observation", model.inputs[0].shape, model.inputs[0].dtype),)
+        shape, dtype, world = model.inputs[0].shape, model.inputs[0].dtype, environment_of(model)
+        return (RequestField("observation", shape, dtype, unit=f"{world}'s own", meaning="as the simulator gives it"),)
+
+    def answers(self, model: Model) -> dict[str, str]:
+        return {"action": f"torques for {environment_of(model)}, in its own units"}
 
     def inputs(self, model: Model, given: Mapping[str, Array]) -> list[Array]:
         return [given["observation"]]

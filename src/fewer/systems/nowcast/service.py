@@ -30,6 +30,13 @@ _RAIN_MM_PER_HOUR = 0.2
 _STEPS = 200  # in which a probability is sent
 _RATE_STEPS = 10  # in which a mm/h is sent
 _BLIND = 255  # no radar looked
+_TOLD = {
+    "satellite": (
+        "standard deviations from each channel's mean",
+        "four images, 15 minutes apart, of eleven channels, the newest last",
+    ),
+    "missing": ("1 where there is no image, else 0", "nothing is missing if left out"),
+}
 _INFRARED = 4  # IR_108, the image that looks like clouds
 
 
@@ -47,7 +54,15 @@ class NowcastService(Service):
     _weather: dict[int, Any]
 
     def fields(self, model: Model) -> tuple[RequestField, ...]:
-        return tuple(replace(field, optional=field.name == "missing") for field in super().fields(model))
+        found = []
+        for field in super().fields(model):
+            unit, meaning = _TOLD.get(field.name, ("", ""))
+            found.append(replace(field, optional=field.name == "missing", unit=unit, meaning=meaning))
+        return tuple(found)
+
+    def answers(self, model: Model) -> dict[str, str]:
+        rain = f"{_RAIN_MM_PER_HOUR:g} mm/h or more"
+        return {"output": f"probability of {rain}, from 0 to 1, for every 15 minutes and every place ahead"}
 
     def inputs(self, model: Model, given: Mapping[str, Array]) -> list[Array]:
         samples = len(next(iter(given.values())))

@@ -47,7 +47,11 @@ class VisionService(Service):
 
     def fields(self, model: Model) -> tuple[RequestField, ...]:
         grey = _grey(model.inputs[0])
-        return (RequestField("pixels", grey.shape, grey.dtype),)
+        meaning = "rows of a grey image, or channels of rows"
+        return (RequestField("pixels", grey.shape, grey.dtype, unit="0 (black) to 1 (white)", meaning=meaning),)
+
+    def answers(self, model: Model) -> dict[str, str]:
+        return {"label": "number of the likeliest class", "probabilities": "of each class, from 0 to 1"}
 
     def inputs(self, model: Model, given: Mapping[str, Array]) -> list[Array]:
         return [given["pixels"].reshape(-1, *model.inputs[0].shape)]
@@ -126,6 +130,7 @@ def _unit(schema: Schema) -> Schema:
     """The same with every number in [0, 1]."""
     if schema.get("type") == "number":
         return {**schema, "minimum": 0, "maximum": 1}
-    if "oneOf" in schema:
-        return {"oneOf": [_unit(part) for part in schema["oneOf"]]}
+    for either in ("oneOf", "anyOf"):
+        if either in schema:
+            return {**schema, either: [_unit(part) for part in schema[either]]}
     return {**schema, "items": _unit(schema["items"])}

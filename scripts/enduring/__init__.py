@@ -1,0 +1,1 @@
+"""Clients that go on while workers are killed and packs reloaded."""

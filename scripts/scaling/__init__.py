@@ -1,0 +1,1 @@
+"""Measurements of one machine, and models that say what more of them would do."""

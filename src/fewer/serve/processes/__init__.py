@@ -1,0 +1,1 @@
+"""Processes that answer: how they are started, replaced, and brought to an end without losing a request."""
