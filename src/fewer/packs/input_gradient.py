@@ -19,7 +19,7 @@ from fewer.packs.runtime.layers import OPERATIONS, unfolded
 from fewer.packs.runtime.runtime import Pack
 from fewer.packs.runtime.steps import Step, step_of
 
-__all__ = ["InputGradient", "climbed"]
+__all__ = ["InputGradient", "climbed", "ladder"]
 
 
 def _linear(node: Node, values: Mapping[str, Array], g: Array) -> Array:
@@ -131,14 +131,26 @@ def climbed(gradient: InputGradient, image: Array, *, budget: float, steps: int)
 
     Projected gradient descent by signs, from the image itself; one step is FGSM. The best of the way is kept.
     """
-    low, high = np.clip(image - budget, 0, 1), np.clip(image + budget, 0, 1)
-    step = np.float32(budget if steps == 1 else max(budget / 10, 2.5 * budget / steps))
+    found: Array = ladder(gradient, image, budgets=np.array([budget]), steps=steps)[0]
+    return found
+
+
+def ladder(gradient: InputGradient, image: Array, *, budgets: Array, steps: int) -> Array:
+    """(budgets, ...): such an image for every budget, which grow; one of a smaller budget stays if it is worse."""
+    wide = budgets.astype(np.float32).reshape(-1, *[1] * image.ndim)
+    low, high = np.clip(image - wide, 0, 1), np.clip(image + wide, 0, 1)
+    step = wide if steps == 1 else np.maximum(wide / 10, np.float32(2.5) * wide / np.float32(steps))
     answer, _ = gradient(image[None], np.zeros(1, dtype=np.int64))
-    chosen = answer.argmax(axis=1)
-    x, best, least = image, image, np.inf
+    chosen = answer.argmax(axis=1).repeat(len(budgets))
+    x = np.repeat(image[None], len(budgets), axis=0)
+    best, least = x.copy(), np.full(len(budgets), np.inf, dtype=np.float32)
     for _ in range(steps + 1):  # the last only looks at where the way led
-        answer, g = gradient(x[None], chosen)
-        if answer[0, chosen[0]] < least:
-            best, least = x, float(answer[0, chosen[0]])
-        x = np.clip(x - step * np.sign(g[0]), low, high).astype(np.float32)
+        answer, g = gradient(x, chosen)
+        found = answer[:, chosen[0]]
+        better = found < least
+        best[better], least[better] = x[better], found[better]
+        x = np.clip(x - step * np.sign(g), low, high).astype(np.float32)
+    for rung in range(1, len(budgets)):
+        if not least[rung] <= least[rung - 1]:
+            best[rung], least[rung] = best[rung - 1], least[rung - 1]
     return best
