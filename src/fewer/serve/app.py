@@ -20,7 +20,7 @@ from fastapi.staticfiles import StaticFiles
 from fewer.core.errors import UserError
 from fewer.core.machine.version import VERSION
 from fewer.core.registry import system_of
-from fewer.serve.describe import REFUSALS, prediction_paths
+from fewer.serve.describe import REFUSALS, described_task, prediction_paths
 from fewer.serve.door import Door, checked_name
 from fewer.serve.fields import Deadline
 from fewer.serve.limits import Gate, Limits, Refusal
@@ -184,7 +184,7 @@ class Application:
 
         @web.get("/v1/tasks", include_in_schema=False)
         async def tasks() -> list[dict[str, Any]]:
-            return [{"task": task, "title": s.title, "page": task in pages} for task, s in self.services.items()]
+            return [described_task(task, service, pages.get(task)) for task, service in self.services.items()]
 
         web.mount("/static", StaticFiles(directory=STATIC))
 

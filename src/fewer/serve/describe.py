@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
+from fewer.core.registry import system_of
 from fewer.serve.fields import JSON, NPZ
 from fewer.serve.service import Schema, Service, object_schema
 
-__all__ = ["REFUSALS", "prediction_paths"]
+__all__ = ["REFUSALS", "described_task", "prediction_paths"]
 
 _REASON = object_schema({"detail": {"type": "string"}})
 _REFUSED = {
@@ -26,6 +29,21 @@ _REFUSED = {
 REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"description": words, "content": {JSON: {"schema": _REASON}}} for status, words in _REFUSED.items()
 }
+
+
+def described_task(task: str, service: Service, page: Path | None) -> dict[str, Any]:
+    """A served task in words, for the pages: what it is, what its figures mean, and whether it has pictures."""
+    system = system_of(task)
+    return {
+        "task": task,
+        "title": service.title,
+        "heading": system.description.heading,
+        "line": system.line,
+        "page": page is not None,
+        "tile": page is not None and (page / "tile.js").exists(),
+        "first_metrics": list(system.description.metrics),
+        "metrics": {name: asdict(metric) for name, metric in system.metrics.items()},
+    }
 
 
 def prediction_paths(services: dict[str, Service]) -> dict[str, Any]:

@@ -116,6 +116,7 @@ class Service:
         fields = self.fields(model)
         return {
             **model.described(),
+            "note": self.note(model),
             "inputs": {
                 field.name: {
                     "shape": list(field.shape),
@@ -127,6 +128,10 @@ class Service:
             },
             "example": example(fields),
         }
+
+    def note(self, model: Model) -> str:
+        """What people should know of a model beside its name and its figures, in a few words."""
+        return ""
 
     def request_schema(self) -> Schema:
         """Of a JSON request, for the description."""
