@@ -24,7 +24,7 @@ def test_policies_race_and_are_paused_scrubbed_and_pushed(browser: Any, tmp_path
         heads = [text.strip() for text in page.locator("#runners th").all_inner_texts()]
         assert heads == ["dense", "94\u00a0% removed", "98\u00a0% removed"]
         assert page.locator("#runners tr").nth(1).inner_text().count("3,971") == 1
-        assert "98\u00a0% removed: fell" in page.locator("#verdict").inner_text()
+        assert "Fell: 98\u00a0% removed." in page.locator("#verdict").inner_text()
         page.wait_for_function(
             "() => Number(document.getElementById('stage').dataset.seconds) > 0"
         )  # it plays by itself

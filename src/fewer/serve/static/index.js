@@ -72,7 +72,7 @@ async function start() {
   byId("models").append(...tasks.map((task) => table(task, of(task.task))));
   byId("examples").append(...tasks.map((task) => example(of(task.task)[0], task)));
   byId("models").hidden = byId("calls").hidden = false;
-  for (const [index, task] of pages.entries()) await fill(frames[index], task, of(task.task)).catch(trouble);
+  await Promise.all(pages.map((task, index) => fill(frames[index], task, of(task.task)).catch(trouble)));
 }
 
 start().catch(trouble);

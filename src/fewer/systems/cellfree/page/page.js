@@ -1,5 +1,5 @@
 // The town: a phone walks or is dragged, measures a few access points, and is served by those the network picks.
-import { ask, asked, byId, header, make, modelsOf, newest, onTheme, trouble } from "/static/base.js";
+import { ask, asked, byId, header, isDense, make, modelsOf, newest, onTheme, sparsity, trouble } from "/static/base.js";
 import { animate, still } from "/static/pictures.js";
 import { tell, tellMap } from "./panel.js";
 import { drawTown, metres, rightPicture, signalPicture } from "./town.js";
@@ -7,6 +7,7 @@ import { drawTown, metres, rightPicture, signalPicture } from "./town.js";
 const map = byId("map");
 const ABOVE = 44; // pixels that the phone stays above a finger, so that one sees it
 const LAP = 60; // seconds of a round
+let models = [];
 let area;
 let quality;
 let phone;
@@ -95,6 +96,8 @@ async function load() {
   const name = encodeURIComponent(byId("model").value);
   area = await ask(`/v1/cellfree/map?model=${name}`);
   [found, quality] = [undefined, undefined];
+  const model = models.find((one) => one.name === area.model);
+  byId("removed").textContent = model && !isDense(model) ? ` with ${sparsity(model)} of its weights removed` : "";
   byId("few").textContent = area.measured;
   byId("many").textContent = area.access_points.length;
   byId("threshold").textContent = area.threshold_db;
@@ -111,7 +114,7 @@ async function load() {
 
 async function start() {
   await header();
-  const models = await modelsOf("cellfree");
+  models = await modelsOf("cellfree");
   byId("model").append(...models.map((model) => make("option", { value: model.name }, model.name)));
   if (models.some((model) => model.name === asked())) byId("model").value = asked();
   byId("choose").hidden = models.length < 2;

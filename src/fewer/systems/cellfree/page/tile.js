@@ -11,9 +11,9 @@ export function sentence(models) {
   const model = hero(models);
   const measured = Object.values(model.inputs).find(({ shape }) => shape.length === 1)?.shape[0];
   const big = isDense(model) ? `${whole(model.weights)} weights` : `${sparsity(model)} fewer weights`;
-  const { precision } = model.metrics;
+  const precision = model.metrics.other_precision;
   const rest = precision === undefined ? "pick the antennas that serve your phone."
-    : `and from ${measured} signal readings it still picks who serves your phone: ${percent(precision)} of the antennas it picks are right.`;
+    : `and from ${measured} signal readings it picks which antennas serve your phone: beside the strongest, ${percent(precision)} of its picks are right.`;
   return { big, rest };
 }
 

@@ -63,9 +63,9 @@ function tell() {
   const films = race.runners.filter((runner) => runner.film);
   const fell = films.filter((runner) => runner.film.fell);
   const still = films.filter((runner) => !runner.film.fell);
-  const names = (some) => some.map((runner) => runner.label).join(" and ");
+  const names = (some) => some.map((runner) => runner.label).join(", ");
   byId("verdict").textContent = !films.length ? "\u00a0"
-    : [still.length ? `${names(still)}: still going after ${SECONDS} s` : "", fell.length ? `${names(fell)}: fell` : ""].filter(Boolean).join(" · ");
+    : [still.length ? `Still going after ${SECONDS} s: ${names(still)}.` : "", fell.length ? `Fell: ${names(fell)}.` : ""].filter(Boolean).join(" ");
 }
 
 function now() {

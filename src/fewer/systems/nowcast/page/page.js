@@ -125,6 +125,7 @@ async function start() {
   const only = models.find((model) => model.name === asked());
   byId("members").append(...models.map((model) => make("label", {},
     make("input", { type: "checkbox", value: model.name, checked: !only || model === only }), ` ${model.name} (${sparsity(model)} removed)`)));
+  byId("whose").textContent = `${models.length === 1 ? "A network" : "Networks"} with ${models.map(sparsity).join(" and ")} of the weights removed`;
   play(playing);
   put({ window: 0 });
   animate(map, run);

@@ -9,7 +9,8 @@ const pad = byId("pad");
 let shape = [28, 28];
 let groups = [];
 let panels = {};
-let found; // the answers at every budget
+let puts = {}; // how each network is asked
+let found = {}; // the answers at every budget, by network
 let touched = false; // whether somebody chose a budget
 let example = -1;
 
@@ -29,9 +30,9 @@ function grouped(models) {
 }
 
 // The budget at which most networks disagree with the others: there the difference shows.
-function telling(ladder) {
-  const all = Object.values(ladder.models).filter((one) => one.labels);
-  const apart = ladder.budgets.map((_, rung) => {
+function telling(answers) {
+  const all = answers.filter((one) => one.labels);
+  const apart = Array.from({ length: RUNGS }, (_, rung) => {
     const fooled = all.filter((one) => one.labels[rung] !== one.labels[0]).length;
     return Math.min(fooled, all.length - fooled);
   });
@@ -44,36 +45,42 @@ function paint() {
   const rung = Number(byId("budget").value);
   byId("said").textContent = (MOST * rung / (RUNGS - 1)).toFixed(2);
   byId("budget").setAttribute("aria-valuetext", `${byId("said").textContent} of the way from black to white`);
-  if (!found) return;
-  for (const [name, one] of Object.entries(panels)) show(one, found.models[name], rung, shape);
+  for (const [name, one] of Object.entries(panels)) if (found[name]) show(one, found[name], rung, shape);
 }
 
-const put = newest((climb) => ask("/v1/vision/ladder", climb), (answer) => {
-  found = { ...answer, models: Object.fromEntries(Object.entries(answer.models).map(([name, one]) => [name, unpack(one)])) };
-  if (!touched) byId("budget").value = telling(found);
+// networks are asked one by one, so that each card is there as soon as it can be
+function arrived(name, { models }) {
+  found[name] = unpack(models[name]);
+  if (!touched && Object.keys(found).length === Object.keys(panels).length) byId("budget").value = telling(Object.values(found));
   paint();
-});
+}
 
 function again() {
   const drawn = pixels(pad, shape);
-  if (drawn) put({ pixels: drawn, models: Object.keys(panels), most: MOST, rungs: RUNGS, steps: Number(byId("steps").value) });
+  if (!drawn) return;
+  for (const put of Object.values(puts)) put({ pixels: drawn, most: MOST, rungs: RUNGS, steps: Number(byId("steps").value) });
+}
+
+function forget() {
+  for (const put of Object.values(puts)) put.forget(); // an answer on its way is about a digit that is gone
+  found = {};
 }
 
 function reset() {
-  put.forget(); // an answer on its way is about a digit that is gone
-  found = undefined;
+  forget();
   blank(ink);
   for (const one of Object.values(panels)) clear(one, shape, "draw something");
 }
 
 function chosen() {
-  put.forget();
-  found = undefined;
+  forget();
   const { members } = groups[Number(byId("group").value)];
   const order = [...members].sort((a, b) => (a.hardened ? 1 : 0) - (b.hardened ? 1 : 0) || b.kept - a.kept).slice(0, 8);
   const alike = (model) => order.filter((other) => other.note === model.note).length > 1;
   shape = Object.values(order[0].inputs)[0].shape;
   panels = Object.fromEntries(order.map((model) => [model.name, panel(model, alike(model) ? model.name : model.note)]));
+  puts = Object.fromEntries(order.map(({ name }) => [name,
+    newest((climb) => ask("/v1/vision/ladder", { ...climb, models: [name] }), (answer) => arrived(name, answer))]));
   for (const one of Object.values(panels)) clear(one, shape, "…");
   strip(Object.values(panels));
   again();
