@@ -1,6 +1,6 @@
 #!/bin/sh
-# Train and pack the zoo's access-point selector, its ordinary (dense, not hardened) digit classifier, clones of its
-# hopper with ever fewer weights, and two forecasters of rain; minutes each.
+# Train and pack the zoo's access-point selector, four digit classifiers of one architecture (ordinary, pruned, hardened,
+# pruned and hardened), clones of its hopper with ever fewer weights, and two forecasters of rain; minutes each.
 set -eu
 fewer=${FEWER:-.venv/bin/fewer}
 runs=${1:-runs/zoo}
@@ -8,6 +8,19 @@ runs=${1:-runs/zoo}
 "$fewer" pack "$runs/cellfree-80" -o src/fewer/zoo/cellfree-80.pack
 "$fewer" train vision --set network=cnn1 --threads 1 --out "$runs/digits-dense"
 "$fewer" pack "$runs/digits-dense" -o src/fewer/zoo/digits-dense.pack
+digits() {  # name, then what prunes and hardens it
+  name=$1
+  shift
+  "$fewer" train vision --set network=cnn1 --threads 1 "$@" --out "$runs/$name"
+  "$fewer" pack "$runs/$name" --values float16 -o "src/fewer/zoo/$name.pack"
+}
+digits digits-pruned --prune lamp,when=gradual --sparsity 0.9
+digits digits-hardened --harden pgd:0.3,steps=4 --steps 1400 --batch 64 \
+  --optimizer adam,lr=3e-3,warmup=50,decay_from=0.4
+# from the hardened one, pruned while it is hardened on
+digits digits-pruned-hardened --from "$runs/digits-hardened" --harden pgd:0.3,steps=4,ramp=0 \
+  --prune lamp,when=gradual --sparsity 0.9 --steps 1000 --batch 64 --optimizer adam,lr=3e-3,warmup=20,decay_from=0.5
+"${PYTHON:-.venv/bin/python}" scripts/audit_packs.py digits-dense digits-pruned digits-hardened digits-pruned-hardened
 clone() {  # name, then what prunes it
   name=$1
   shift

@@ -13,7 +13,7 @@ from torch.nn import functional
 from fewer import zoo
 from fewer.core.errors import UserError
 from fewer.packs import pack
-from fewer.packs.input_gradient import InputGradient, climbed
+from fewer.packs.input_gradient import InputGradient, climbed, ladder
 from fewer.packs.trace.trace import trace
 
 
@@ -104,3 +104,13 @@ def test_without_a_budget_nothing_changes() -> None:
 def test_a_pack_that_is_no_chain_of_layers_says_what_is_in_the_way() -> None:
     with pytest.raises(UserError, match="slice"):
         InputGradient(pack.load(zoo.path("cellfree-80")))
+
+
+def test_a_larger_budget_never_spares_what_a_smaller_one_hurt() -> None:
+    image = np.random.default_rng(1).random((1, 28, 28), dtype=np.float32)
+    gradient, budgets = InputGradient(pack.load(zoo.path("digits-dense"))), np.array([0.0, 0.05, 0.1, 0.3])
+    rungs = ladder(gradient, image, budgets=budgets, steps=5)
+    label = int(gradient(image[None], np.array([0]))[0].argmax())
+    standing = gradient(rungs, np.full(len(budgets), label))[0][:, label]
+    assert np.array_equal(rungs[0], image) and (np.diff(standing) <= 1e-6).all() and standing[-1] < standing[0]
+    assert (np.abs(rungs - image).max(axis=(1, 2, 3)) <= budgets + 1e-6).all()

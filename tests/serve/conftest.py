@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
@@ -11,6 +12,7 @@ from fewer.bench.load import serving
 from fewer.serve.app import Application
 from fewer.serve.limits import Limits
 from fewer.serve.models import open_models
+from tests.serve.browsing import CHROMIUM
 
 
 @pytest.fixture(scope="package")
@@ -28,3 +30,12 @@ def client(application: Application) -> Iterator[TestClient]:
 def server() -> Iterator[serving]:
     with serving(["cellfree-80", "digits-dense", "digits-3197"]) as found:
         yield found
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Any]:
+    sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install playwright")
+    with sync_api.sync_playwright() as play:
+        found = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()

@@ -6,7 +6,7 @@ another operation cannot be attacked, and says which one is in the way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from fewer.packs.runtime.layers import OPERATIONS, unfolded
 from fewer.packs.runtime.runtime import Pack
 from fewer.packs.runtime.steps import Step, step_of
 
-__all__ = ["InputGradient", "climbed"]
+__all__ = ["InputGradient", "climbed", "ladder"]
 
 
 def _linear(node: Node, values: Mapping[str, Array], g: Array) -> Array:
@@ -131,14 +131,48 @@ def climbed(gradient: InputGradient, image: Array, *, budget: float, steps: int)
 
     Projected gradient descent by signs, from the image itself; one step is FGSM. The best of the way is kept.
     """
-    low, high = np.clip(image - budget, 0, 1), np.clip(image + budget, 0, 1)
-    step = np.float32(budget if steps == 1 else max(budget / 10, 2.5 * budget / steps))
+    budgets = np.array([budget])
+    found: Array = _descended(gradient, image, [image[None]], budgets=budgets, steps=steps)[0]
+    return found
+
+
+def ladder(gradient: InputGradient, image: Array, *, budgets: Array, steps: int) -> Array:
+    """(budgets, ...): such an image for every budget, which grow; one of a smaller budget stays if it is worse.
+
+    The way is gone three times: from the image, from noise around it and from the image towards mid-grey. A network
+    that is blind to small changes of black pixels has no gradient there, and seems strong from the image alone.
+    """
+    wide = _wide(budgets, image)
+    noise = np.random.default_rng(0).uniform(-1, 1, image.shape).astype(np.float32)
+    starts = [
+        np.repeat(image[None], len(budgets), axis=0),
+        image + wide * noise,
+        image + np.clip(0.5 - image, -wide, wide),
+    ]
+    return _descended(gradient, image, starts, budgets=budgets, steps=steps)
+
+
+def _wide(budgets: Array, image: Array) -> Array:
+    return budgets.astype(np.float32).reshape(-1, *[1] * image.ndim)
+
+
+def _descended(gradient: InputGradient, image: Array, starts: Sequence[Array], *, budgets: Array, steps: int) -> Array:
+    """The worst of all points on the ways from these starts, (budgets, ...) each."""
+    wide = _wide(budgets, image)
+    low, high = np.clip(image - wide, 0, 1), np.clip(image + wide, 0, 1)
+    step = wide if steps == 1 else np.maximum(wide / 10, np.float32(2.5) * wide / np.float32(steps))
     answer, _ = gradient(image[None], np.zeros(1, dtype=np.int64))
-    chosen = answer.argmax(axis=1)
-    x, best, least = image, image, np.inf
-    for _ in range(steps + 1):  # the last only looks at where the way led
-        answer, g = gradient(x[None], chosen)
-        if answer[0, chosen[0]] < least:
-            best, least = x, float(answer[0, chosen[0]])
-        x = np.clip(x - step * np.sign(g[0]), low, high).astype(np.float32)
+    chosen = answer.argmax(axis=1).repeat(len(budgets))
+    best, least = np.repeat(image[None], len(budgets), axis=0), np.full(len(budgets), np.inf, dtype=np.float32)
+    for start in starts:
+        x = np.clip(start, low, high).astype(np.float32)
+        for _ in range(steps + 1):  # the last only looks at where the way led
+            answer, g = gradient(x, chosen)
+            found = answer[:, chosen[0]]
+            better = found < least
+            best[better], least[better] = x[better], found[better]
+            x = np.clip(x - step * np.sign(g), low, high).astype(np.float32)
+    for rung in range(1, len(budgets)):
+        if not least[rung] <= least[rung - 1]:
+            best[rung], least[rung] = best[rung - 1], least[rung - 1]
     return best

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
+from fewer.core.registry import system_of
 from fewer.serve.fields import JSON, NPZ
 from fewer.serve.open_inference.describe import inference_paths
 from fewer.serve.service import Schema, Service, object_schema
 
-__all__ = ["REFUSALS", "description"]
+__all__ = ["REFUSALS", "described_task", "description"]
 
 _REASON = object_schema({"detail": {"type": "string"}})
 _REFUSED = {
@@ -48,6 +51,19 @@ def description(
             operations.update({method: {**told, "security": []} for method, told in operations.items()})
     components = {**found.get("components", {}), "securitySchemes": {"token": _BEARER}}
     return {**found, "paths": paths, "components": components, "security": [{"token": []}]}
+def described_task(task: str, service: Service, page: Path | None) -> dict[str, Any]:
+    """A served task in words, for the pages: what it is, what its figures mean, and whether it has pictures."""
+    system = system_of(task)
+    return {
+        "task": task,
+        "title": service.title,
+        "heading": system.description.heading,
+        "line": system.line,
+        "page": page is not None,
+        "tile": page is not None and (page / "tile.js").exists(),
+        "first_metrics": list(system.description.metrics),
+        "metrics": {name: asdict(metric) for name, metric in system.metrics.items()},
+    }
 
 
 def _operation(task: str, service: Service) -> Schema:

@@ -12,6 +12,7 @@ from fastapi.responses import FileResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 
 from fewer.core.registry import system_of
+from fewer.serve.describe import described_task
 from fewer.serve.service import Service
 
 __all__ = ["OPEN_PAGES", "STATIC", "Pages", "wants_page"]
@@ -49,7 +50,7 @@ class Pages:
 
         @web.get("/v1/tasks", include_in_schema=False)
         async def tasks() -> list[dict[str, Any]]:
-            return [{"task": t, "title": s.title, "page": t in self._folders} for t, s in self._services.items()]
+            return [described_task(task, s, self._folders.get(task)) for task, s in self._services.items()]
 
         web.mount("/static", StaticFiles(directory=STATIC))
 

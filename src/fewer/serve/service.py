@@ -120,6 +120,7 @@ class Service:
         path = f"/v1/{self.task}/predict?model={quote(model.name)}"
         return {
             **model.described(),
+            "note": self.note(model),
             "inputs": {field.name: field.described() for field in fields},
             # an npz may also have what the network itself takes
             "npz_inputs": None if own.keys() == {field.name for field in fields} else own,
@@ -131,6 +132,10 @@ class Service:
     def answers(self, model: Model) -> dict[str, str]:
         """What the fields of a JSON answer mean, with their units."""
         return {"output": "what the network says, as its author left it"}
+
+    def note(self, model: Model) -> str:
+        """What people should know of a model beside its name and its figures, in a few words."""
+        return ""
 
     def request_schema(self) -> Schema:
         """Of a JSON request, for the description."""

@@ -66,3 +66,22 @@ def test_an_episode_is_the_one_gymnasium_plays(policies: TestClient) -> None:
 @pytest.mark.parametrize("body", [{"seconds": 100}, {"seconds": -1}, {"seed": -1}, {"seed": 1.5}, {"model": 3}])
 def test_an_episode_beyond_reason_is_refused(policies: TestClient, body: dict[str, object]) -> None:
     assert policies.post("/v1/control/episode", json=body).status_code == 422
+
+
+def test_a_push_changes_what_comes_after_it_and_nothing_before(policies: TestClient) -> None:
+    wish = {"seed": 3, "seconds": 1.0}
+    free = policies.post("/v1/control/episode", json=wish).json()
+    push = {"at_s": 0.6, "metres_per_second": -2.0}
+    pushed = policies.post("/v1/control/episode", json={**wish, "pushes": [push]}).json()
+    before = int(0.6 * free["frames_per_second"])
+    assert pushed["frames"][:before] == free["frames"][:before]
+    assert pushed["frames"][-1] != free["frames"][-1]
+    wrong = policies.post("/v1/control/episode", json={**wish, "pushes": [{**push, "metres_per_second": 99.0}]})
+    assert wrong.status_code == 422
+
+
+def test_experts_are_told_from_those_who_learnt_from_them() -> None:
+    with TestClient(Application(open_models(["control-hopper", "control-hopper-95"]))) as client:
+        assert client.get("/v1/control/experts").json() == ["control-hopper"]
+        notes = {model["name"]: model["note"] for model in client.get("/v1/models").json()}
+    assert notes["control-hopper"].startswith("expert") and notes["control-hopper-95"].startswith("learnt")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from fewer.packs.pack import load
 from fewer.serve.app import Application
 from fewer.serve.bodies import write_npz
 from fewer.serve.models import open_models
+from fewer.systems.nowcast.showcase import Drawing, Showcase
+from tests.waiting import until
 
 NPZ = {"content-type": "application/x-npz"}
 SIZE = 84
@@ -71,12 +74,37 @@ def test_the_page_gets_weather_with_its_truth_and_every_models_forecast(rain: Te
     shares = [np.frombuffer(base64.b64decode(text), np.uint8) / 200 for text in found["models"].values()]
     assert all(share.size == fell.size and 0 < share.max() <= 1 for share in shares)
     assert not np.array_equal(*shares)  # members of an ensemble have minds of their own
+    assert set(found["rivals"]) == {"persistence", "extrapolation"}
+
+
+def test_weather_survives_being_written_to_a_file(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    satellite = random.normal(size=(2, 4, 11, 12, 12)).astype(np.float32)
+    missing, rain = (random.random((2, n, 12, 12)) < 0.3 for n in (4, 32))
+    fell = random.integers(0, 256, (2, 32, 12, 12)).astype(np.uint8)
+    (tmp_path / "weather.npz").write_bytes(
+        Showcase(satellite, missing.astype(np.float32), fell, {"still": rain}).written()
+    )
+    again = Showcase.read(tmp_path / "weather.npz")
+    step = np.ptp(satellite, axis=(0, 1, 3, 4)).max() / 63
+    assert np.abs(again.satellite - satellite).max() <= 0.51 * step
+    assert np.array_equal(again.missing, missing) and np.array_equal(again.fell, fell)
+    assert np.array_equal(again.rivals["still"], rain)
+
+
+def test_weather_of_another_size_is_drawn_while_the_page_waits() -> None:
+    pytest.importorskip("torch", reason="no torch: pip install 'fewer[nowcast]'")
+    drawing = Drawing(24)
+    assert drawing.of == 12
+    until(lambda: drawing.showcase is not None or drawing.fault is not None)
+    assert drawing.fault is None and drawing.done == drawing.of
+    assert drawing.showcase is not None and drawing.showcase.fell.shape == (3, 32, 24, 24)
 
 
 def test_a_forecast_is_better_than_rain_everywhere(rain: TestClient) -> None:
     """Over the page's windows and their first hour; who says rain everywhere agrees on the share that is wet."""
     said, was = [], []
-    for window in range(6):
+    for window in range(3):
         found = rain.post("/v1/nowcast/forecast", json={"window": window}).json()
         first = slice(0, 4 * SIZE * SIZE)
         fell = np.frombuffer(base64.b64decode(found["fell"]), np.uint8)[first]

@@ -2,6 +2,14 @@
 
 import { askForToken, authorization } from "./token.js";
 
+async function reached(path, options) {
+  try {
+    return await fetch(path, options);
+  } catch {
+    throw new Error(`Cannot reach the server at ${location.origin}. Is fewer serve still running?`);
+  }
+}
+
 export async function ask(path, body) {
   const headers = authorization();
   const options = { headers };
@@ -10,7 +18,7 @@ export async function ask(path, body) {
     options.body = JSON.stringify(body);
     headers["content-type"] = "application/json";
   }
-  const answer = await fetch(path, options);
+  const answer = await reached(path, options);
   if (answer.status === 401) askForToken();
   const found = await answer.json().catch(() => ({}));
   if (!answer.ok) throw new Error(found.detail || `the server answered ${answer.status}`);
@@ -30,8 +38,9 @@ export const byId = (id) => document.getElementById(id);
 
 export function trouble(error) {
   const place = byId("trouble");
+  const words = error ? error.message : "";
   place.hidden = !error;
-  place.textContent = error ? error.message : "";
+  if (place.textContent !== words) place.textContent = words;
 }
 
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
@@ -40,7 +49,9 @@ export function onTheme(draw) {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 }
 
-export const whole = (number) => number.toLocaleString("en");
+export const whole = (number) => Math.round(number).toLocaleString("en");
+export const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)}\u00a0%`;
+export const kilobytes = (bytes) => `${bytes < 9500 ? (bytes / 1000).toFixed(1) : Math.round(bytes / 1000)} kB`;
 
 // Only the newest question matters: older answers are dropped, and one question runs at a time.
 export function newest(question, show) {
@@ -73,10 +84,10 @@ export async function header() {
   bar.append(make("a", { class: "brand", href: "/" }, "fewer"));
   try {
     const tasks = await ask("/v1/tasks");
-    for (const { task, page } of tasks) {
+    for (const { task, page, heading } of tasks) {
       if (!page) continue;
       const here = location.pathname === `/${task}`;
-      bar.append(make("a", { href: `/${task}`, "aria-current": here ? "page" : undefined }, task));
+      bar.append(make("a", { href: `/${task}`, "aria-current": here ? "page" : undefined }, heading.split(":")[0]));
     }
     return tasks;
   } catch (error) {
@@ -89,11 +100,15 @@ export async function modelsOf(task) {
   return (await ask("/v1/models")).filter((model) => !task || model.task === task);
 }
 
+// The model that a link asked for: /TASK?model=NAME
+export const asked = () => new URLSearchParams(location.search).get("model");
+
+// Of all numbers that a model computes with, biases and tables counted.
+export const isDense = (model) => model.removed < 0.03;
+export const sparsity = (model) => percent(model.removed);
+
 // How a model is said in a line.
 export function facts(model) {
-  const share = model.kept / model.weights;
-  const kept = share > 0.97 ? `all ${whole(model.weights)} weights` : `${whole(model.kept)} of ${whole(model.weights)} weights`;
-  const prunable = model.prunable && share <= 0.97 ? `${whole(model.kept_prunable)} of ${whole(model.prunable)} prunable` : null;
-  const size = `${Math.max(1, Math.round(model.bytes / 1000))} kB`;
-  return [kept, prunable, size, model.hardened ? `hardened by ${model.hardened}` : null].filter(Boolean).join(" · ");
+  const kept = isDense(model) ? `all ${whole(model.weights)} weights` : `${whole(model.kept)} of ${whole(model.weights)} weights`;
+  return `${kept} · ${kilobytes(model.bytes)}`;
 }

@@ -1,12 +1,33 @@
-// The list of models, and how to call them.
-import { ask, byId, facts, header, make, trouble } from "./base.js";
+// The first page: what each system shows, every model with its figures, and how to call them.
+import { ask, byId, header, isDense, make, trouble, whole } from "./base.js";
+import { table } from "./models.js";
 
-function card(model, page) {
-  const metrics = Object.entries(model.metrics).slice(0, 3).map(([name, value]) =>
-    make("tr", {}, make("td", {}, name.replaceAll("_", " ")), make("td", {}, value.toFixed(3))));
-  const title = page ? make("a", { href: `/${model.task}` }, model.name) : model.name;
-  return make("article", { class: "card" }, make("h2", {}, title),
-    make("p", { class: "soft" }, `${model.task} · ${facts(model)}`), make("table", {}, make("tbody", {}, ...metrics)));
+// what can be said of any system; its own tile.js says it better
+function plainly(models) {
+  const light = models.reduce((best, model) => (model.removed > best.removed ? model : best));
+  return isDense(light) ? { big: `${whole(light.weights)} weights`, rest: "and none removed yet" }
+    : { big: `${Math.round(100 * light.removed)} % fewer weights`, rest: `in ${light.name}` };
+}
+
+function frame({ task, title, heading }) {
+  const big = make("p", { class: "huge" });
+  const rest = make("p", { class: "rest" });
+  const canvas = make("canvas", { role: "img", "aria-label": `${heading}: a live picture` });
+  const link = make("a", { href: `/${task}` }, `${title} →`);
+  const article = make("article", { class: "card tile", "data-task": task }, make("div", {}, canvas),
+    make("div", {}, make("h2", {}, heading.split(":")[0]), big, rest, link));
+  return { article, big, rest, canvas };
+}
+
+async function fill({ article, big, rest, canvas }, { task, tile, line }, models) {
+  const said = ({ big: large, rest: small }) => { big.textContent = large; rest.textContent = small; };
+  said(tile ? { big: "\u00a0", rest: line } : plainly(models));
+  if (!tile) return;
+  const { sentence, picture } = await import(`/static/${task}/tile.js`);
+  said(sentence(models));
+  article.dataset.said = "yes";
+  await picture(canvas, models, (label) => canvas.setAttribute("aria-label", label));
+  article.dataset.drawn = "yes";
 }
 
 // A call that is answered as it stands; the server knows how, this page under which scheme it is reached.
@@ -14,14 +35,40 @@ function call({ example }) {
   return example.curl.replaceAll(`http://${location.host}`, location.origin);
 }
 
+function copied(text, button) {
+  const done = () => { button.textContent = "Copied"; setTimeout(() => { button.textContent = "Copy"; }, 1500); };
+  if (navigator.clipboard) { navigator.clipboard.writeText(text).then(done).catch(trouble); return; }
+  const area = make("textarea", { class: "unseen" }); // without https there is no clipboard to write to
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  document.execCommand("copy");
+  area.remove();
+  done();
+}
+
+function example(model, { heading }) {
+  const text = call(model);
+  const button = make("button", { type: "button", "aria-label": `Copy the call of ${heading.split(":")[0]}` }, "Copy");
+  button.addEventListener("click", () => copied(text, button));
+  return make("div", {}, make("h3", { class: "later" }, heading.split(":")[0]),
+    make("div", { class: "code" }, make("pre", { tabindex: 0, "aria-label": `call of ${model.task}` }, text), button));
+}
+
 async function start() {
   const tasks = await header();
   const models = await ask("/v1/models");
-  const pages = new Set(tasks.filter((task) => task.page).map((task) => task.task));
-  byId("models").append(...models.map((model) => card(model, pages.has(model.task))));
-  byId("calls").hidden = false;
-  const first = tasks.map(({ task }) => models.find((model) => model.task === task));
-  byId("examples").append(...first.map((model) => make("pre", {}, call(model))));
+  const of = (task) => models.filter((model) => model.task === task);
+  const pages = tasks.filter((task) => task.page);
+  const light = models.filter((model) => !isDense(model)).length;
+  byId("lead").textContent = `${models.length} trained networks, ${light} of them with most of their weights removed, `
+    + "at work on this machine. Try to break one.";
+  const frames = pages.map(frame);
+  byId("tiles").append(...frames.map(({ article }) => article));
+  byId("models").append(...tasks.map((task) => table(task, of(task.task))));
+  byId("examples").append(...tasks.map((task) => example(of(task.task)[0], task)));
+  byId("models").hidden = byId("calls").hidden = false;
+  await Promise.all(pages.map((task, index) => fill(frames[index], task, of(task.task)).catch(trouble)));
 }
 
 start().catch(trouble);

@@ -25,11 +25,13 @@ from fewer.serve.limits import Gate, Refusal
 from fewer.serve.models import Model
 from fewer.serve.service import Row, Schema, Service, object_schema
 from fewer.serve.written import shares
+from fewer.systems.cellfree.quality import choice_quality
 from fewer.systems.cellfree.task.settings import Settings
 
 __all__ = ["CellFreeService"]
 
 _PIXELS = 96  # of the map's background, a side
+_QUALITY_PIXELS = 64  # of the layer that shows where the choice is right, a side
 _LOUDEST = 10_000  # dB
 _HEARD = "signal of the master, then of the access points that its phones measure; null for one not reported"
 _ENDINGS = 1 << 14  # of answers that are kept, two megabytes
@@ -79,7 +81,7 @@ class _Facts:
 class CellFreeService(Service):
     """`{"master": 17, "rsrp_db": [-81.2, -88.0, null]}`: the master first, null for what was not reported."""
 
-    title = "Which access points should serve this phone?"
+    title = "Walk a phone across the map"
     reads_rows = True
 
     def __init__(self, task: str, models: Sequence[Model]) -> None:
@@ -217,6 +219,11 @@ class CellFreeService(Service):
             async with gate.entered():
                 return await run_in_threadpool(self.map, model)
 
+        @router.get("/quality", summary="Where in the area the choice is right, and how much of the signal it collects")
+        async def quality(model: Annotated[str | None, Query(max_length=200)] = None) -> dict[str, Any]:
+            async with gate.entered():
+                return await run_in_threadpool(self.quality, model)
+
         @router.post("/place", summary="What a phone at a place measures, who should serve it, and who ideally would")
         async def place(place: Place) -> dict[str, Any]:
             async with gate.entered():
@@ -236,11 +243,26 @@ class CellFreeService(Service):
             "side_m": float(deployment.side_m),
             "corner_m": list(deployment.corner_m),
             "threshold_db": float(world.settings.threshold_db),
+            "sends_dbm": None if world.settings.maps else 0,  # simulated gains are what 1 mW is received as
             "measured": int(world.settings.measured),
             "candidates": int(world.settings.candidates),
             "access_points": np.round(deployment.access_points, 2).tolist(),
             "strength_db": np.round(strength).astype(int).tolist(),
         }
+
+    def quality(self, name: str | None) -> dict[str, Any]:
+        """A phone at every place of a grid: whom the choice misses and whom it takes needlessly."""
+        model = self.model(name)
+        world = self._known(model)
+        places = world.deployment.grid(_QUALITY_PIXELS)
+        survey = world.survey_at(places, np.random.default_rng(0))
+        arrays = self._phones(model, survey.master.astype(np.int64), np.where(survey.reported, survey.rsrp_db, np.nan))
+        chosen = model.predict(arrays) >= 0.5
+        chosen[:, 0] = True
+        gain = world.deployment.audible(places)[1]
+        return choice_quality(
+            survey.gap_db, chosen, gain, threshold_db=world.settings.threshold_db, side=_QUALITY_PIXELS
+        )
 
     def place(self, place: Place) -> dict[str, Any]:
         """A phone at a place: reports, choice, truth."""
@@ -259,8 +281,15 @@ class CellFreeService(Service):
         serves = gain[0].max() - gain[0] < world.settings.threshold_db
         ideal = near[0][serves][np.argsort(-gain[0][serves], kind="stable")]
         candidates = world.clusters.candidates[master]
+        said = self._phone(model, master, model.predict(arrays)[0].tolist())
+        power = 10 ** ((gain[0] - gain[0].max()) / 10)  # of the master's
+        caught = serves & np.isin(near[0], said["access_points"])
         return {
-            **self._phone(model, master, model.predict(arrays)[0].tolist()),
+            **said,
+            "signal": {
+                "chosen": round(float(power[caught].sum() / power[serves].sum()), 4),
+                "master": round(float(1 / power[serves].sum()), 4),
+            },
             "measured": world.clusters.measured[master].tolist(),
             "rsrp_db": [round(float(v), 1) if r else None for v, r in zip(survey.rsrp_db[0], survey.reported[0])],
             "ideal": ideal.tolist(),

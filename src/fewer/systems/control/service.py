@@ -26,6 +26,14 @@ _CAPSULE = 3  # MuJoCo's number for it
 _FARTHEST = 1e9  # of an observation, in its own units
 
 
+class Push(BaseModel):
+    """A blow that changes the speed of the whole robot."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    at_s: Annotated[float, Field(ge=0, le=12, allow_inf_nan=False)]
+    metres_per_second: Annotated[float, Field(ge=-5, le=5, allow_inf_nan=False)]
+
+
 class Wish(BaseModel):
     """An episode to watch."""
 
@@ -33,12 +41,13 @@ class Wish(BaseModel):
     model: str | None = None
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     seconds: Annotated[float, Field(gt=0, le=12, allow_inf_nan=False)] = 6.0
+    pushes: Annotated[list[Push], Field(max_length=20)] = []
 
 
 class ControlService(Service):
     """`{"observation": [...]}` in the environment's own units; the answer is the action."""
 
-    title = "Watch the policy at work"
+    title = "Race the robots"
     reads_rows = True
 
     def fields(self, model: Model) -> tuple[RequestField, ...]:
@@ -68,8 +77,16 @@ class ControlService(Service):
     def answer_schema(self) -> Schema:
         return object_schema({"action": {"type": "array", "description": "numbers, or a list of them a sample"}})
 
+    def note(self, model: Model) -> str:
+        """Whose recordings the others learnt from."""
+        return f"{'expert' if _expert(model) else 'learnt from recordings'}, {environment_of(model)}"
+
     def router(self, gate: Gate) -> APIRouter:
         router = APIRouter(prefix="/v1/control", tags=["control"])
+
+        @router.get("/experts", summary="Which policies are the experts that the others learnt from")
+        async def experts() -> list[str]:
+            return [name for name, model in self.models.items() if _expert(model)]
 
         @router.get("/worlds", summary="Which environment each policy was learned for")
         async def worlds() -> dict[str, str]:
@@ -111,9 +128,12 @@ def _filmed(model: Model, simulator: Any, wish: Wish) -> dict[str, Any]:
     seen, _ = simulator.reset(seed=wish.seed)
     frames: list[list[list[float]]] = []
     total, steps, ended = 0.0, 0, False
+    pushes = sorted(wish.pushes, key=lambda push: push.at_s)
     for _ in range(math.ceil(wish.seconds / inner.dt)):
         if steps * inner.dt * _FRAMES_A_SECOND >= len(frames):
             frames.append(_limbs(inner.data, limbs, half))
+        while pushes and pushes[0].at_s <= steps * inner.dt:
+            inner.data.qvel[0] += pushes.pop(0).metres_per_second  # of the root along x, and so of every limb
         action = model.predict([np.asarray(seen, dtype=np.float32)[None]])[0, : len(low)]
         seen, reward, ended, cut, _ = simulator.step(np.clip(np.nan_to_num(action), low, high))
         total, steps = total + float(reward), steps + 1
@@ -128,6 +148,7 @@ def _filmed(model: Model, simulator: Any, wish: Wish) -> dict[str, Any]:
         "steps": steps,
         "seconds": round(steps * inner.dt, 3),
         "fell": bool(ended),
+        "mass_kg": round(float(inner.model.body_mass.sum()), 2),
     }
 
 
@@ -137,6 +158,11 @@ def _limbs(data: Any, limbs: Array, half: Array) -> list[list[float]]:
     reach = half[:, None] * data.geom_xmat[limbs].reshape(-1, 3, 3)[:, [0, 2], 2]
     ends: list[list[float]] = np.round(np.concatenate([centre - reach, centre + reach], axis=1), 3).tolist()
     return ends
+
+
+def _expert(model: Model) -> bool:
+    """Experts were trained by themselves, not by one of the algorithms here, and say on how many steps."""
+    return "trained on" in model.pack.settings
 
 
 def environment_of(model: Model) -> str:

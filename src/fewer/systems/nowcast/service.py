@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -18,18 +18,14 @@ from starlette.concurrency import run_in_threadpool
 
 from fewer.packs.file.tensors import Array
 from fewer.serve.fields import RequestField
-from fewer.serve.limits import Gate, Refusal
+from fewer.serve.limits import Gate
 from fewer.serve.models import Model
 from fewer.serve.service import Service
+from fewer.systems.nowcast.showcase import DRAWN, RATE_STEPS, SHIPPED, WINDOWS, Drawing, Showcase
 
 __all__ = ["NowcastService"]
 
-_WINDOWS, _DRAWN = 6, 12  # the page can look at those of the drawn that have most rain soon: most weather is dry
-_SOON = 16  # lead times, four hours: beyond them little can be forecast
-_RAIN_MM_PER_HOUR = 0.2
 _STEPS = 200  # in which a probability is sent
-_RATE_STEPS = 10  # in which a mm/h is sent
-_BLIND = 255  # no radar looked
 _TOLD = {
     "satellite": (
         "standard deviations from each channel's mean",
@@ -38,20 +34,26 @@ _TOLD = {
     "missing": ("1 where there is no image, else 0", "nothing is missing if left out"),
 }
 _INFRARED = 4  # IR_108, the image that looks like clouds
+_MINUTES, _PIXEL_KM = 15, 2.0  # between images, and of the radar's grid
+_RAIN_MM_PER_HOUR = 0.2
 
 
 class Look(BaseModel):
     """One of the windows."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    window: Annotated[int, Field(ge=0, lt=_WINDOWS)] = 0
+    window: Annotated[int, Field(ge=0, lt=WINDOWS)] = 0
 
 
 class NowcastService(Service):
     """`satellite` (4, 11, size, size), standardised; `missing` (4, size, size) may be left out. Best sent as npz."""
 
-    title = "Eight hours of rain from one hour of images"
-    _weather: dict[int, Any]
+    title = "Watch eight hours of rain"
+
+    def __init__(self, task: str, models: Sequence[Model]) -> None:
+        super().__init__(task, models)
+        self._weather: dict[int, Showcase | Drawing] = {}
+        self._asking = threading.Lock()
 
     def fields(self, model: Model) -> tuple[RequestField, ...]:
         found = []
@@ -83,53 +85,55 @@ class NowcastService(Service):
         return router
 
     def forecast(self, look: Look) -> dict[str, Any]:
-        """Bytes in base64: images 0 to 254, rain in tenths of mm/h (255: no radar), probabilities in 200 steps."""
+        """Bytes in base64: images 0 to 254, rain in tenths of mm/h (255: no radar), probabilities in 200 steps.
+
+        While weather is being drawn the answer is how far that is.
+        """
         size = next(iter(self.models.values())).inputs[0].shape[-1]
-        satellite, missing, rate, valid = self._window(size, look.window)
-        given = {"satellite": satellite[None], "missing": missing[None]}
-        said = {}
+        weather = self._shown(size)
+        if isinstance(weather, Drawing):
+            return {"making": {"done": weather.done, "of": weather.of}}
+        satellite, missing = weather.satellite[look.window], weather.missing[look.window]
+        infrared = satellite[:, _INFRARED]
+        cold = (infrared.max() - infrared) / max(float(np.ptp(infrared)), 1e-6)  # high clouds are cold, and shown white
+        return {
+            "size": int(size),
+            "leads": weather.fell.shape[1],
+            "minutes": _MINUTES,
+            "pixel_km": _PIXEL_KM,
+            "rain_mm_per_hour": _RAIN_MM_PER_HOUR,
+            "rate_steps": RATE_STEPS,
+            "windows": len(weather),
+            "drawn": DRAWN,
+            "seen": _bytes(cold * 254),
+            "fell": _bytes(weather.fell[look.window]),
+            "models": self._said(satellite, missing),
+            "rivals": {name: _bytes(rain[look.window]) for name, rain in weather.rivals.items()},
+        }
+
+    def _said(self, satellite: Array, missing: Array) -> dict[str, str]:
+        given, size, said = {"satellite": satellite[None], "missing": missing[None]}, satellite.shape[-1], {}
         for name, model in self.models.items():
             if model.inputs[0].shape[-1] == size and set(_names(model)) <= given.keys():
                 share = model.predict([given[item.name].astype(item.dtype) for item in model.inputs])[0]
                 said[name] = _bytes(np.nan_to_num(share) * _STEPS)
-        infrared = satellite[:, _INFRARED]
-        cold = (infrared.max() - infrared) / max(float(np.ptp(infrared)), 1e-6)  # high clouds are cold, and shown white
-        fell = np.where(valid > 0, np.minimum(np.ceil(rate * _RATE_STEPS), _BLIND - 1), _BLIND)
-        return {
-            "size": int(size),
-            "leads": len(rate),
-            "minutes": 15,
-            "windows": _WINDOWS,
-            "seen": _bytes(cold * 254),
-            "fell": _bytes(fell),
-            "models": said,
-        }
+        return said
 
-    def _window(self, size: int, index: int) -> tuple[Array, ...]:
-        with _making:
-            if not hasattr(self, "_weather"):
-                self._weather = {}
-            if size not in self._weather:
-                self._weather[size] = _generated(size)
-        return tuple(leaf[index] for leaf in self._weather[size])
+    def _shown(self, size: int) -> Showcase | Drawing:
+        with self._asking:
+            found = self._weather.get(size) or self._first(size)
+            if isinstance(found, Drawing):
+                if found.fault is not None:
+                    del self._weather[size]  # who asks again lets it be tried again
+                    raise found.fault
+                found = found.showcase or found
+            self._weather[size] = found
+            return found
 
-
-_making = threading.Lock()
-
-
-def _generated(size: int) -> tuple[Array, ...]:
-    try:
-        import torch
-
-        from fewer.systems.nowcast.task.generated.windows import generated
-    except ModuleNotFoundError as error:
-        reason = f"weather is generated with {error.name}, which is not installed; pip install 'fewer[nowcast]'"
-        raise Refusal(404, reason) from None
-    drawn = generated("test", count=_DRAWN, size=size).take(torch.arange(_DRAWN))
-    raining = (drawn.rate >= _RAIN_MM_PER_HOUR) & (drawn.valid > 0)
-    wettest = raining[:, :_SOON].sum((1, 2, 3)).argsort(descending=True, stable=True)[:_WINDOWS]
-    windows = type(drawn)(*(leaf[wettest] for leaf in drawn))
-    return tuple(leaf.numpy() for leaf in (windows.satellite, windows.missing, windows.rate, windows.valid))
+    def _first(self, size: int) -> Showcase | Drawing:
+        shipped = Showcase.read(SHIPPED)
+        self._weather[size] = found = shipped if shipped.fell.shape[-1] == size else Drawing(size)
+        return found
 
 
 def _bytes(values: Array) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 
 from fewer.core.errors import UserError
 from fewer.packs.file.tensors import Array
-from fewer.packs.input_gradient import InputGradient, climbed
+from fewer.packs.input_gradient import InputGradient, climbed, ladder
 from fewer.packs.program import Input
 from fewer.serve.fields import Deadline, RequestField
 from fewer.serve.limits import Gate, Limits, Refusal
@@ -24,6 +25,8 @@ from fewer.serve.written import finite
 
 __all__ = ["VisionService"]
 
+_TOGETHER = 8  # networks that are attacked for one picture
+
 
 class Threat(BaseModel):
     """An image, and how far each pixel may be moved."""
@@ -31,6 +34,17 @@ class Threat(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     pixels: list[Any]
     budget: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+    steps: Annotated[int, Field(ge=1, le=40)] = 10
+
+
+class Climb(BaseModel):
+    """An image, and the networks that are to meet ever larger changes of it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    pixels: list[Any]
+    models: Annotated[list[str], Field(min_length=1, max_length=_TOGETHER)]
+    most: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.5
+    rungs: Annotated[int, Field(ge=2, le=51)] = 26
     steps: Annotated[int, Field(ge=1, le=40)] = 10
 
 
@@ -85,7 +99,39 @@ class VisionService(Service):
             async with gate.entered():
                 return await run_in_threadpool(self.attack, threat)
 
+        @router.post("/ladder", summary="What networks say as the budget grows, and at which each changes its mind")
+        async def climb(climb: Climb) -> dict[str, Any]:
+            async with gate.entered():
+                return await run_in_threadpool(self.climb, climb)
+
         return router
+
+    def note(self, model: Model) -> str:
+        """How it was made, as its page groups networks by it."""
+        pruned = "pruned" if _pruned(model) else ""
+        hardened = "hardened" if model.described()["hardened"] else ""
+        return " and ".join(filter(None, (pruned, hardened))) or "ordinary"
+
+    def climb(self, climb: Climb) -> dict[str, Any]:
+        """Every named network's answer at every budget from 0 to the most, and the images, in bytes as base64."""
+        budgets = np.linspace(0, climb.most, climb.rungs)
+        found = {name: self._climbed(self.model(name), climb, budgets) for name in climb.models}
+        return {"budgets": np.round(budgets, 4).tolist(), "models": found}
+
+    def _climbed(self, model: Model, climb: Climb, budgets: Array) -> dict[str, Any]:
+        image, gradient = self._image(model, climb.pixels), self._gradients[model.name]
+        if isinstance(gradient, str):
+            return {"why_not": gradient}
+        worst = ladder(gradient, image, budgets=budgets, steps=climb.steps)
+        answers = model.predict([worst])
+        labels = answers.argmax(axis=1)
+        fooled = np.flatnonzero(labels != labels[0])
+        return {
+            "labels": labels.tolist(),
+            "probabilities": np.round(np.exp(answers.astype(np.float64)), 4).tolist(),
+            "breaks_at": round(float(budgets[fooled[0]]), 4) if len(fooled) else None,
+            "images": base64.b64encode(np.round(worst * 255).astype(np.uint8).tobytes()).decode(),
+        }
 
     def attack(self, threat: Threat) -> dict[str, Any]:
         """Every network meets its own worst image within the budget; the answer it gave at first is the target."""
@@ -99,19 +145,29 @@ class VisionService(Service):
         return {"models": found}
 
     def _attacked(self, model: Model, threat: Threat) -> dict[str, Any]:
-        # read as a prediction's request is, so that both refuse the same
-        body = json.dumps({"pixels": threat.pixels}).encode()
-        arrays, single = self.read(model, body, packed=False, limits=Limits(), deadline=Deadline.after(math.inf))
-        if not single:
-            raise Refusal(422, "several images; expected one")
-        said = {"clean": self.answer(model, arrays, model.predict(arrays), True)}
+        image = self._image(model, threat.pixels)
+        said = {"clean": self.answer(model, [image[None]], model.predict([image[None]]), True)}
         gradient = self._gradients[model.name]
         if isinstance(gradient, str):
             return {**said, "why_not": gradient}
-        worst = climbed(gradient, arrays[0][0], budget=threat.budget, steps=threat.steps)
+        worst = climbed(gradient, image, budget=threat.budget, steps=threat.steps)
         shown = np.round(worst.reshape(_grey(model.inputs[0]).shape).astype(np.float64), 3)
         return {**said, "attacked": self.answer(model, [worst[None]], model.predict([worst[None]]), True),
                 "pixels": shown.tolist()}  # fmt: skip
+
+    def _image(self, model: Model, pixels: list[Any]) -> Array:
+        """Read as a prediction's request is, so that both refuse the same."""
+        body = json.dumps({"pixels": pixels}).encode()
+        arrays, single = self.read(model, body, packed=False, limits=Limits(), deadline=Deadline.after(math.inf))
+        if not single:
+            raise Refusal(422, "several images; expected one")
+        image: Array = arrays[0][0]
+        return image
+
+
+def _pruned(model: Model) -> bool:
+    said = model.described()
+    return bool(said.get("prunable")) and said["kept_prunable"] < 0.97 * said["prunable"]
 
 
 def _grey(item: Input) -> Input:

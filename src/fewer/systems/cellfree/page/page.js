@@ -1,179 +1,134 @@
-// The map: a phone somewhere, what it measures, who is chosen, who ideally would be.
-import { ask, byId, colour, header, make, modelsOf, newest, onTheme, trouble } from "/static/base.js";
+// The town: a phone walks or is dragged, measures a few access points, and is served by those the network picks.
+import { ask, asked, byId, header, isDense, make, modelsOf, newest, onTheme, sparsity, trouble } from "/static/base.js";
+import { animate, still } from "/static/pictures.js";
+import { tell, tellMap } from "./panel.js";
+import { drawTown, metres, rightPicture, signalPicture } from "./town.js";
 
 const map = byId("map");
+const ABOVE = 44; // pixels that the phone stays above a finger, so that one sees it
+const LAP = 60; // seconds of a round
+let models = [];
 let area;
+let quality;
 let phone;
 let found;
 let background;
-
-function prepare() {
-  // the strongest signal at every place, as a wash of blue behind everything
-  const grid = area.strength_db;
-  const all = grid.flat();
-  const low = all.reduce((a, b) => Math.min(a, b));
-  const high = all.reduce((a, b) => Math.max(a, b));
-  background = new OffscreenCanvas(grid[0].length, grid.length);
-  const context = background.getContext("2d");
-  const image = context.createImageData(grid[0].length, grid.length);
-  const [r, g, b] = colour("blue").match(/[0-9a-f]{2}/gi).map((part) => parseInt(part, 16));
-  grid.forEach((row, y) => row.forEach((value, x) => {
-    const place = 4 * ((grid.length - 1 - y) * row.length + x); // y points up
-    const share = (value - low) / Math.max(high - low, 1);
-    image.data.set([r, g, b, Math.round(150 * share * share)], place);
-  }));
-  context.putImageData(image, 0, 0);
-}
-
-// the area begins at area.corner_m, and y points up
-const share = (value, axis) => (value - area.corner_m[axis]) / area.side_m;
-const metres = (part, axis) => area.corner_m[axis] + part * area.side_m;
-const at = ([x, y]) => [share(x, 0) * map.width, (1 - share(y, 1)) * map.height];
-
-function circle(context, place, radius, { fill, stroke, width = 2 }) {
-  context.beginPath();
-  context.arc(...at(place), radius, 0, 2 * Math.PI);
-  if (fill) { context.fillStyle = fill; context.fill(); }
-  if (stroke) { context.strokeStyle = stroke; context.lineWidth = width; context.stroke(); }
-}
+let walking = false;
+let clock = 0.12 * LAP;
+let asking = 0;
 
 function draw() {
-  if (!area) return;
-  const dense = Math.min(devicePixelRatio || 1, 2);
-  map.width = map.height = Math.round(map.clientWidth * dense);
-  map.style.height = `${map.clientWidth}px`;
-  const context = map.getContext("2d");
-  context.fillStyle = colour("paper");
-  context.fillRect(0, 0, map.width, map.height);
-  context.drawImage(background, 0, 0, map.width, map.height);
-  const unit = Math.max(map.width / 620, 0.72 * dense); // marks stay visible on a phone
-  const points = area.access_points;
-  for (const point of points) circle(context, point, 3.2 * unit, { fill: colour("soft") });
-  if (!found) return;
-  const chosen = new Set(found.access_points);
-  for (const one of found.candidates) circle(context, points[one], 8 * unit, { stroke: colour("orange"), width: 1.5 * unit });
-  context.lineWidth = 2.5 * unit;
-  for (const one of chosen) {
-    context.strokeStyle = colour("blue");
-    context.beginPath();
-    context.moveTo(...at([phone.x_m, phone.y_m]));
-    context.lineTo(...at(points[one]));
-    context.stroke();
-  }
-  for (const one of chosen) circle(context, points[one], 6 * unit, { fill: colour("blue") });
-  for (const one of found.ideal) circle(context, points[one], 11.5 * unit, { stroke: colour("green"), width: 3 * unit });
-  context.font = `600 ${13 * unit}px system-ui, sans-serif`;
-  context.textAlign = "center";
-  context.lineWidth = 3.5 * unit;
-  context.lineJoin = "round";
-  for (const one of new Set([...found.measured, ...chosen, ...found.ideal])) {
-    const [x, y] = at(points[one]);
-    const above = y > 30 * unit ? y - 15 * unit : y + 25 * unit;
-    context.strokeStyle = colour("card");
-    context.strokeText(one, x, above);
-    context.fillStyle = colour("ink");
-    context.fillText(one, x, above);
-  }
-  circle(context, [phone.x_m, phone.y_m], 7.5 * unit, { fill: colour("red"), stroke: colour("card"), width: 2.5 * unit });
+  if (area && phone) drawTown(map, { area, background, found, place: phone });
 }
 
-function chip(one, kind, words = "") {
-  return make("li", { class: kind }, words ? `${one} ${words}` : `${one}`);
-}
-
-function bar(share, other) {
-  const fill = make("i");
-  fill.style.width = `${Math.round(100 * share)}%`;
-  return make("div", { class: other ? "bar other" : "bar" }, fill);
-}
-
-function show(answer) {
-  found = answer;
-  const ideal = new Set(found.ideal);
-  const chosen = new Set(found.access_points);
-  const right = found.access_points.filter((one) => ideal.has(one)).length;
-  const missed = found.ideal.filter((one) => !chosen.has(one));
-  const perfect = right === ideal.size && right === chosen.size;
-  const verdict = byId("verdict");
-  verdict.textContent = perfect ? `All ${right} right` : `${right} of ${ideal.size} found, ${chosen.size - right} needless`;
-  verdict.className = `verdict ${perfect ? "good" : ""}`;
-  byId("chosen").replaceChildren(...found.access_points.map((one) => 
-    ideal.has(one) ? chip(one, "right") : chip(one, "wrong", "needless")));
-  byId("ideal").replaceChildren(...found.ideal.map((one) => 
-    !missed.includes(one) ? chip(one, "right")
-      : chip(one, "missed", found.candidates.includes(one) ? "missed" : "no candidate")));
-  const levels = found.rsrp_db.filter((value) => value !== null);
-  const top = Math.max(...levels);
-  byId("measured").replaceChildren(...found.measured.flatMap((one, index) => {
-    const value = found.rsrp_db[index];
-    const name = `${one}${index === 0 ? " (master)" : ""}`;
-    if (value === null) return [make("span", {}, name), make("span", { class: "soft" }, "not reported"), make("span", {}, "")];
-    return [make("span", {}, name), bar(Math.max(0.03, 1 + (value - top) / 45), index > 0), make("span", {}, `${value.toFixed(1)} dB`)];
-  }));
-  const order = found.candidates.map((one, index) => [one, found.probabilities[index]]).sort((a, b) => b[1] - a[1]);
-  byId("candidates").replaceChildren(...order.flatMap(([one, share]) => [
-    make("span", {}, `${one}${ideal.has(one) ? " ✓" : ""}`), bar(share, !chosen.has(one)),
-    make("span", {}, `${Math.round(100 * share)} %  ·  ${found.below_master_db[one].toFixed(0)} dB`)]));
+function paint() {
+  const right = byId("layer").checked && quality;
+  background = right ? rightPicture(quality) : signalPicture(area);
+  byId("rightness").hidden = !right;
+  map.dataset.layer = right ? "right" : "signal";
   draw();
 }
 
-const put = newest((place) => ask("/v1/cellfree/place", { ...place, model: byId("model").value || null }), show);
+const put = newest((place) => ask("/v1/cellfree/place", { ...place, model: byId("model").value || null }), (answer) => {
+  found = answer;
+  tell(found, area);
+  draw();
+});
 
 function move(x, y) {
-  const within = (value, axis) => Math.min(Math.max(value, metres(0, axis)), metres(1, axis));
+  const within = (value, axis) => Math.min(Math.max(value, metres(area, 0, axis)), metres(area, 1, axis));
   phone = { x_m: within(x, 0), y_m: within(y, 1) };
   map.dataset.x = Math.round(phone.x_m);
   map.dataset.y = Math.round(phone.y_m);
   draw();
-  put(phone);
 }
 
-function pointed(event) {
+const placed = (x, y) => { move(x, y); put(phone); };
+
+function walk(on) {
+  walking = on;
+  byId("walk").textContent = on ? "Stop" : "Walk";
+  byId("walk").setAttribute("aria-pressed", String(on));
+}
+
+// a closed way through the whole town; the network is asked five times a second
+function stroll(seconds) {
+  const angle = 2 * Math.PI * seconds / LAP;
+  move(metres(area, 0.5 + 0.36 * Math.sin(angle), 0), metres(area, 0.5 + 0.34 * Math.sin(2 * angle + 0.6), 1));
+  if (performance.now() - asking > 200) { asking = performance.now(); put(phone); }
+}
+
+function pointed(event, above = 0) {
   if (!area || (event.type === "pointermove" && !event.buttons)) return;
+  walk(false);
   const box = map.getBoundingClientRect();
-  move(metres((event.clientX - box.left) / box.width, 0), metres(1 - (event.clientY - box.top) / box.height, 1));
+  placed(metres(area, (event.clientX - box.left) / box.width, 0), metres(area, 1 - (event.clientY - above - box.top) / box.height, 1));
 }
 
 // a finger may be about to scroll the page: it counts once it drags sideways, or where it is lifted
 let touched;
+let dragged = false;
 map.addEventListener("pointerdown", (event) => {
   map.setPointerCapture(event.pointerId);
   touched = event.pointerType === "touch" ? event : undefined;
+  dragged = false;
   if (!touched) pointed(event);
 });
 map.addEventListener("pointermove", (event) => {
   if (touched && Math.abs(event.clientX - touched.clientX) <= Math.abs(event.clientY - touched.clientY)) return;
   touched = undefined;
-  pointed(event);
+  dragged = event.pointerType === "touch";
+  pointed(event, dragged ? ABOVE : 0);
 });
-map.addEventListener("pointerup", (event) => { if (touched) pointed(event); });
+map.addEventListener("pointerup", (event) => { if (touched && !dragged) pointed(event); });
 map.addEventListener("keydown", (event) => {
   const [dx, dy] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key] || [];
-  if (dx === undefined) return;
+  if (dx === undefined || !area) return;
   event.preventDefault();
-  move(phone.x_m + dx * area.side_m / 50, phone.y_m + dy * area.side_m / 50);
+  walk(false);
+  placed(phone.x_m + dx * area.side_m / 50, phone.y_m + dy * area.side_m / 50);
 });
+byId("walk").addEventListener("click", () => walk(!walking));
+byId("layer").addEventListener("change", paint);
 
 async function load() {
-  area = await ask(`/v1/cellfree/map?model=${encodeURIComponent(byId("model").value)}`);
-  byId("few").textContent = `${area.measured}`;
+  put.forget(); // an answer on its way is about another network
+  const name = encodeURIComponent(byId("model").value);
+  area = await ask(`/v1/cellfree/map?model=${name}`);
+  [found, quality] = [undefined, undefined];
+  const model = models.find((one) => one.name === area.model);
+  byId("removed").textContent = model && !isDense(model) ? ` with ${sparsity(model)} of its weights removed` : "";
+  byId("few").textContent = area.measured;
+  byId("many").textContent = area.access_points.length;
   byId("threshold").textContent = area.threshold_db;
-  byId("scale").textContent = `${area.access_points.length} access points on ${area.side_m / 1000} km × ${area.side_m / 1000} km. `
-    + "The bluer, the stronger the strongest signal.";
-  found = undefined;
-  prepare();
-  move(metres(0.5, 0), metres(0.5, 1));
+  const wide = `${area.side_m / 1000} km × ${area.side_m / 1000} km`;
+  byId("scale").textContent = `${area.access_points.length} access points on ${wide}; the bluer, the stronger the strongest signal. `
+    + (area.sends_dbm === null ? "Signals as they were measured." : `Signals are simulated, in dBm for access points that send ${area.sends_dbm} dBm (1 mW).`)
+    + " Signal: the power of those picked that should serve, as a share of the power of all that should.";
+  paint();
+  placed(metres(area, 0.5, 0), metres(area, 0.5, 1));
+  quality = await ask(`/v1/cellfree/quality?model=${name}`);
+  tellMap(quality, area);
+  paint();
 }
 
 async function start() {
   await header();
-  const models = await modelsOf("cellfree");
+  models = await modelsOf("cellfree");
   byId("model").append(...models.map((model) => make("option", { value: model.name }, model.name)));
+  if (models.some((model) => model.name === asked())) byId("model").value = asked();
   byId("choose").hidden = models.length < 2;
   byId("model").addEventListener("change", () => load().catch(trouble));
   await load();
-  new ResizeObserver(draw).observe(map.parentElement);
-  onTheme(() => { prepare(); draw(); });
+  walk(!still());
+  let before;
+  animate(map, (now) => {
+    if (walking && before !== undefined) { clock += Math.max(0, now - before); stroll(clock); }
+    before = now;
+    draw();
+  });
+  setInterval(() => { if (still() && walking) { clock += 0.2; stroll(clock); } }, 200); // who asked for no motion, and then for this one
+  onTheme(paint);
 }
 
 start().catch(trouble);

@@ -1,128 +1,127 @@
-// A robot from the side, played at its own pace, for the policy that the slider chose.
-import { ask, byId, colour, facts, header, make, modelsOf, newest, onTheme, trouble } from "/static/base.js";
+// A race: every policy of one robot from the same start, played, scrubbed and pushed.
+import { ask, asked, byId, header, isDense, make, modelsOf, onTheme, sparsity, trouble } from "/static/base.js";
+import { animate, still } from "/static/pictures.js";
+import { drawRace, pushes } from "./race.js";
+import { board } from "./board.js";
+import { hasFallen, travelled } from "./film.js";
 
+const SECONDS = 8;
 const stage = byId("stage");
-let models = [];
-let worlds = {};
-let film;
-let began;
+let [models, worlds, experts] = [[], {}, []];
+let race = { runners: [], seconds: 0 };
+let playing = !still();
 let seed = 2; // a start from which the policies differ as they do on average
-let wanted = 0; // share removed of the policy that is watched
-let tallest = 2; // metres that the stage must show
+let round = 0; // answers of an earlier race are dropped
 
-// all policies of one robot, dense first: to the right there are fewer weights
-const choices = () => models.filter((model) => worlds[model.name] === byId("world").value)
-  .sort((a, b) => a.removed - b.removed);
-const percent = (model) => `${(100 * model.removed).toFixed(0)} %`;
+const isExpert = (model) => experts.includes(model.name);
+const label = (model) => (isExpert(model) ? "expert" : isDense(model) ? "dense" : `${sparsity(model)} removed`);
 
-function ground(context, scale, middle, floor) {
-  context.strokeStyle = colour("rule");
-  context.lineWidth = 2;
-  context.beginPath();
-  context.moveTo(0, floor);
-  context.lineTo(stage.width, floor);
-  context.stroke();
-  context.fillStyle = colour("soft");
-  context.font = `${Math.max(12, stage.width / 70)}px system-ui, sans-serif`;
-  context.textAlign = "center";
-  const reach = stage.width / scale / 2;
-  for (let metre = Math.ceil(middle - reach); metre <= middle + reach; metre++) {
-    const x = stage.width / 2 + (metre - middle) * scale;
-    context.fillRect(x - 1, floor, 2, 8);
-    if (metre % 2 === 0) context.fillText(`${metre} m`, x, floor + 26);
-  }
-}
-
-function draw(frame) {
-  const dense = Math.min(devicePixelRatio || 1, 2);
-  const [width, height] = [Math.round(stage.clientWidth * dense), Math.round(Math.min(stage.clientWidth * 0.5, 420) * dense)];
-  if (stage.width !== width || stage.height !== height) {
-    [stage.width, stage.height] = [width, height];
-    stage.style.height = `${height / dense}px`;
-  }
-  const context = stage.getContext("2d");
-  context.fillStyle = colour("paper");
-  context.fillRect(0, 0, width, height);
-  const floor = Math.min(height * 0.86, height - 34); // room for the metres below it
-  const scale = floor * 0.93 / tallest; // pixels a metre
-  const middle = frame.reduce((sum, [x1, , x2]) => sum + x1 + x2, 0) / frame.length / 2;
-  ground(context, scale, middle, floor);
-  const at = (x, z) => [width / 2 + (x - middle) * scale, floor - z * scale];
-  context.lineCap = "round";
-  frame.forEach(([x1, z1, x2, z2], limb) => {
-    context.strokeStyle = limb === 0 ? colour("blue") : colour("ink");
-    context.globalAlpha = limb === 0 ? 1 : 0.55 + 0.4 * (limb % 2);
-    context.lineWidth = Math.max(2, 2 * film.radius[limb] * scale);
-    context.beginPath();
-    context.moveTo(...at(x1, z1));
-    context.lineTo(...at(x2, z2));
-    context.stroke();
-  });
-  context.globalAlpha = 1;
-}
-
-function play(now) {
-  if (film) {
-    began ??= now;
-    const frame = Math.floor((now - began) / 1000 * film.frames_per_second);
-    const last = film.frames.length - 1;
-    stage.dataset.frame = Math.min(frame, last);
-    draw(film.frames[Math.min(frame, last)]);
-    if (frame > last + film.frames_per_second) began = now; // a second's rest, then once more
-  }
-  requestAnimationFrame(play);
-}
-
-function show(found) {
-  film = found;
-  tallest = Math.max(1.4, ...found.frames.flat().map(([, z1, , z2]) => Math.max(z1, z2) + 0.15));
-  began = undefined;
-  const model = models.find((one) => one.name === found.model);
-  const verdict = byId("verdict");
-  const frames = found.frames;
-  const far = (frame) => frame.reduce((sum, [x1, , x2]) => sum + (x1 + x2) / 2, 0) / frame.length;
-  const way = far(frames.at(-1)) - far(frames[0]);
-  verdict.textContent = `${found.fell ? "Fell" : "Still going"} after ${found.seconds.toFixed(1)} s and ${way.toFixed(1)} m`;
-  verdict.className = `verdict apart ${found.fell ? "bad" : "good"}`;
-  byId("facts").textContent = `${model.name} · ${facts(model)} · return ${found.return.toFixed(0)} in ${found.steps} steps`;
-  stage.dataset.model = found.model;
-}
-
-const put = newest((wish) => ask("/v1/control/episode", wish), show);
-
-function again() {
-  const model = choices()[Number(byId("sparsity").value)];
-  wanted = model.removed;
-  byId("removed").textContent = percent(model);
-  byId("sparsity").setAttribute("aria-valuetext", `${percent(model)} removed`);
-  put({ model: model.name, seed });
-}
-
-// another robot: its policy nearest to the sparsity that was looked at
 function chosen() {
-  const found = choices();
-  const far = (model) => Math.abs(model.removed - wanted);
-  byId("sparsity").max = found.length - 1;
-  byId("sparsity").value = found.indexOf(found.reduce((best, model) => (far(model) < far(best) ? model : best)));
-  byId("choose").hidden = found.length < 2;
-  byId("stops").replaceChildren(...found.map((model) => make("span", {}, percent(model))));
-  again();
+  const here = models.filter((model) => worlds[model.name] === byId("world").value);
+  const learners = here.filter((model) => !isExpert(model));
+  const teachers = here.filter(isExpert);
+  byId("teach").hidden = !teachers.length || !learners.length;
+  return [...learners.sort((a, b) => a.removed - b.removed), ...(byId("teacher").checked || !learners.length ? teachers : [])];
 }
 
-byId("world").addEventListener("change", chosen);
-byId("sparsity").addEventListener("input", again);
-byId("again").addEventListener("click", () => { seed += 1; again(); });
+async function film(runner) {
+  const number = round;
+  const asked = runner.asked = {};
+  try {
+    const found = await ask("/v1/control/episode", { model: runner.model.name, seed, seconds: SECONDS, pushes: runner.pushes });
+    if (number !== round || runner.asked !== asked) return;
+    runner.film = found;
+    stage.dataset.films = race.runners.filter((one) => one.film).length;
+    trouble();
+    tell();
+  } catch (error) { trouble(error); }
+}
+
+function begin() {
+  round += 1;
+  const tints = ["soft", "blue", "orange", "green", "violet"];
+  let sparse = 0;
+  race.runners = chosen().map((model) => {
+    const kind = isExpert(model) ? 4 : isDense(model) ? 0 : [1, 2, 3][sparse++ % 3];
+    return { model, label: label(model), kind, tint: tints[kind], pushes: [] };
+  });
+  race.seconds = 0;
+  stage.dataset.films = 0;
+  byId("runners").replaceChildren(...board(race.runners));
+  race.runners.forEach(film);
+}
+
+function push(runner, metresPerSecond) {
+  if (!runner.film || Math.abs(metresPerSecond) < 0.05 || runner.pushes.length >= 20) return;
+  const at = Math.min(race.seconds, SECONDS);
+  runner.pushes = [...runner.pushes.filter((one) => one.at_s <= at), { at_s: at, metres_per_second: metresPerSecond }];
+  stage.dataset.pushed = runner.model.name;
+  film(runner);
+}
+
+function tell() {
+  const films = race.runners.filter((runner) => runner.film);
+  const fell = films.filter((runner) => runner.film.fell);
+  const still = films.filter((runner) => !runner.film.fell);
+  const names = (some) => some.map((runner) => runner.label).join(", ");
+  byId("verdict").textContent = !films.length ? "\u00a0"
+    : [still.length ? `Still going after ${SECONDS} s: ${names(still)}.` : "", fell.length ? `Fell: ${names(fell)}.` : ""].filter(Boolean).join(" ");
+}
+
+function now() {
+  byId("time").value = race.seconds;
+  byId("when").textContent = `${race.seconds.toFixed(1)} s`;
+  stage.dataset.seconds = race.seconds.toFixed(2);
+  for (const runner of race.runners) {
+    if (!runner.film) continue;
+    const gone = hasFallen(runner.film, race.seconds);
+    const words = `${travelled(runner.film, race.seconds).toFixed(1)} m${gone ? ", fell" : ""}`;
+    if (runner.cell.textContent !== words) { runner.cell.textContent = words; runner.cell.className = gone ? "bad" : ""; }
+  }
+  drawRace(stage, race);
+}
+
+function play(on) {
+  playing = on;
+  byId("play").textContent = on ? "Pause" : "Play";
+  byId("play").setAttribute("aria-pressed", String(on));
+}
+
+byId("play").addEventListener("click", () => { play(!playing); if (still()) run(); });
+byId("time").max = SECONDS;
+byId("time").addEventListener("input", () => { play(false); race.seconds = Number(byId("time").value); now(); });
+byId("world").addEventListener("change", begin);
+byId("teacher").addEventListener("change", begin);
+byId("again").addEventListener("click", () => { seed += 1; begin(); });
+for (const [id, sign] of [["back", -1], ["forth", 1]]) {
+  byId(id).addEventListener("click", () => { for (const runner of race.runners) push(runner, sign * Number(byId("strength").value)); });
+}
+pushes(stage, race, { push, held: (on) => { race.held = on; } });
+
+let before;
+function run(clock) {
+  const step = before === undefined || clock === undefined ? 0 : Math.min(Math.max(clock - before, 0), 0.1);
+  before = clock;
+  if (playing && !race.held && race.runners.some((runner) => runner.film)) {
+    race.seconds += step * Number(byId("speed").value);
+    if (race.seconds > SECONDS + 1.2) race.seconds = 0; // a moment's rest, then once more
+  }
+  now();
+}
 
 async function start() {
   await header();
-  [models, worlds] = await Promise.all([modelsOf("control"), ask("/v1/control/worlds")]);
-  // the robot with most policies first: there is something to drag
+  [models, worlds, experts] = await Promise.all([modelsOf("control"), ask("/v1/control/worlds"), ask("/v1/control/experts")]);
+  // the robot with most policies first: there is something to compare
   const many = (name) => Object.values(worlds).filter((world) => world === name).length;
   const names = [...new Set(Object.values(worlds))].sort((a, b) => many(b) - many(a));
-  byId("world").append(...names.map((name) => make("option", { value: name }, name)));
-  chosen();
-  onTheme(() => film && draw(film.frames[0]));
-  requestAnimationFrame(play);
+  byId("world").append(...names.map((name) => make("option", { value: name }, name.replace(/-v\d+$/, ""))));
+  if (worlds[asked()]) byId("world").value = worlds[asked()];
+  byId("teacher").checked = experts.includes(asked());
+  play(playing);
+  begin();
+  onTheme(() => now());
+  animate(stage, run);
 }
 
 start().catch(trouble);

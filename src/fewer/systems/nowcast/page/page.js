@@ -1,121 +1,137 @@
-// A window of weather: the hour that was seen, eight hours of forecasts by any members, and what fell.
-import { ask, byId, colour, header, make, modelsOf, newest, onTheme, trouble } from "/static/base.js";
+// A window of weather: one large map under a swipe, the score by lead time as the scrubber, playing by itself.
+import { ask, asked, byId, colour, header, make, modelsOf, newest, onTheme, percent, sparsity, trouble } from "/static/base.js";
+import { animate, raster, still, surface } from "/static/pictures.js";
+import { drawChart, leadAt } from "./chart.js";
+import { drawMap, swiped } from "./map.js";
+import { ahead, average, decoded, pictures, scores } from "./rain.js";
 
-const lead = byId("lead");
+const [lead, map, chart] = [byId("lead"), byId("map"), byId("scores")];
 let weather;
-let playing;
-let hour = 0;
+let found = {}; // scores by lead time
+let drawn; // pictures of the time that is shown
+let current = 0;
+let playing = !still();
+let clock = 0;
 
-const unpacked = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-const rgb = (name) => colour(name).match(/[0-9a-f]{2}/gi).map((part) => parseInt(part, 16));
+const chosen = () => [...document.querySelectorAll("#members input:checked")].map((box) => box.value).filter((name) => name in weather.models);
 
-function paint(canvas, side, pixel) {
-  canvas.width = canvas.height = side;
-  const context = canvas.getContext("2d");
-  const image = context.createImageData(side, side);
-  for (let place = 0; place < side * side; place++) image.data.set(pixel(place), 4 * place);
-  context.putImageData(image, 0, 0);
-  return context;
+function measure() {
+  const names = chosen();
+  found = scores(weather, names);
+  byId("lines").replaceChildren(...Object.keys(found).map((name) => make("span", { class: `line-${name}` }, name)));
+  show();
 }
 
-const chosen = () => [...document.querySelectorAll("#members input:checked")].map((box) => box.value);
-
-function average(names, first, count) {
-  const total = new Float32Array(count);
-  for (const name of names) {
-    const share = weather.models[name];
-    for (let place = 0; place < count; place++) total[place] += share[first + place] / 200 / names.length;
-  }
-  return total;
-}
-
-// Shares of agreement; pixels without radar do not count.
-function agreement(share, fell) {
-  let [both, either] = [0, 0];
-  share.forEach((value, place) => {
-    if (fell[place] === 255) return;
-    const [said, was] = [value >= 0.5, fell[place] >= 2]; // 0.2 mm/h is rain
-    both += said && was;
-    either += said || was;
-  });
-  return either ? both / either : null;
+function said(step) {
+  if (!chosen().length) return "Choose at least one network";
+  const when = `In ${ahead(weather, step)}`;
+  const [[, line], ...rivals] = Object.entries(found);
+  if (line[step] === null) return `${when}: no rain, neither forecast nor fallen`;
+  const others = rivals.filter(([, values]) => values[step] !== null).map(([name, values]) => `${name}\u00a0${percent(values[step])}`);
+  return `${when}: ${percent(line[step])} of the rain right${others.length ? `; ${others.join(", ")}` : ""}`;
 }
 
 function show() {
   if (!weather) return;
   const step = Number(lead.value);
-  const { size } = weather;
-  const [first, count] = [step * size * size, size * size];
   const names = chosen();
-  const minutes = (step + 1) * weather.minutes;
-  byId("when").textContent = `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, "0")} min ahead`;
-  byId("who").textContent = names.length > 1 ? `mean of ${names.length} networks` : names[0] || "nobody";
-  const share = average(names, first, count);
-  const fell = weather.fell.subarray(first, first + count);
-  const [blue, green, soft] = [rgb("blue"), rgb("green"), rgb("soft")];
-  paint(byId("forecast"), size, (place) => [...blue, Math.round(255 * share[place])]);
-  paint(byId("fell"), size, (place) => fell[place] === 255 ? [...soft, 60]
-    : [...green, fell[place] < 2 ? 0 : Math.min(255, 90 + 30 * Math.log2(fell[place]))]);
-  const score = names.length ? agreement(share, fell) : null;
-  byId("verdict").textContent = !names.length ? "Choose at least one network"
-    : score === null ? "No rain, neither forecast nor fallen" : `${Math.round(100 * score)} % of the rain agrees`;
-  byId("forecast").dataset.step = step;
+  byId("when").textContent = ahead(weather, step);
+  lead.setAttribute("aria-valuetext", `${ahead(weather, step)} ahead`);
+  byId("verdict").textContent = said(step);
+  drawn = pictures(weather, average(weather, names, step), step);
+  map.dataset.step = step;
+  paint();
 }
 
-function seen() {
-  if (!weather) return;
+function paint() {
+  if (!drawn) return;
+  drawMap(map, weather, drawn, Number(byId("swipe").value) / 100);
+  drawChart(chart, weather, found, Number(lead.value));
+}
+
+function seen(image) {
   const { size } = weather;
-  const first = (hour % 4) * size * size;
-  const context = paint(byId("seen"), size, (place) => {
-    const level = weather.seen[first + place];
+  const picture = raster(size, size, (place) => {
+    const level = weather.seen[image * size * size + place];
     return [level, level, level, 255];
   });
-  const inner = Math.floor(size / 6);
-  context.strokeStyle = colour("orange");
-  context.lineWidth = 1;
-  context.strokeRect((size - inner) / 2 - 0.5, (size - inner) / 2 - 0.5, inner + 1, inner + 1);
-  hour += 1;
+  const { context, width } = surface(byId("seen"));
+  context.drawImage(picture, 0, 0, width, width);
+  const inner = width / 6;
+  context.strokeStyle = colour("alarm");
+  context.lineWidth = 2;
+  context.strokeRect((width - inner) / 2, (width - inner) / 2, inner, inner);
 }
 
-const put = newest((look) => ask("/v1/nowcast/forecast", look), (answer) => {
-  weather = { ...answer, seen: unpacked(answer.seen), fell: unpacked(answer.fell),
-    models: Object.fromEntries(Object.entries(answer.models).map(([name, text]) => [name, unpacked(text)])) };
+// While weather is being drawn the server says how far that is.
+async function asking(look) {
+  for (;;) {
+    const answer = await ask("/v1/nowcast/forecast", look);
+    byId("making").hidden = !answer.making;
+    if (!answer.making) return answer;
+    byId("made").value = answer.making.done / answer.making.of;
+    await new Promise((done) => { setTimeout(done, 400); });
+  }
+}
+
+const put = newest(asking, (answer, { window }) => {
+  weather = decoded(answer);
   lead.max = weather.leads - 1;
   document.querySelectorAll("#members input").forEach((box) => { box.disabled = !(box.value in weather.models); });
-  byId("forecast").dataset.window = window.current;
-  show();
-  seen();
+  byId("about").textContent = `The weather is generated, so what fell is known: of ${weather.drawn} test windows these are the ${weather.windows} `
+    + `with most rain in the first four hours. The map is ${weather.size * weather.pixel_km} km wide. Rain is ${weather.rain_mm_per_hour} mm/h and more.`;
+  map.dataset.window = window;
+  measure();
+  seen(weather.seen.length / weather.size ** 2 - 1);
 });
 
-function stop() {
-  clearInterval(playing);
-  playing = undefined;
-  byId("play").textContent = "Play";
-  byId("play").setAttribute("aria-pressed", "false");
+function play(on) {
+  playing = on;
+  byId("play").textContent = on ? "Pause" : "Play";
+  byId("play").setAttribute("aria-pressed", String(on));
 }
 
-lead.addEventListener("input", () => { stop(); show(); });
-byId("members").addEventListener("change", show);
-byId("play").addEventListener("click", () => {
-  if (playing) { stop(); return; }
-  byId("play").textContent = "Pause";
-  byId("play").setAttribute("aria-pressed", "true");
-  playing = setInterval(() => { lead.value = (Number(lead.value) + 1) % (Number(lead.max) + 1); show(); }, 250);
-});
-window.current = 0;
+function to(step) {
+  play(false);
+  lead.value = step;
+  show();
+}
+
+lead.addEventListener("input", () => to(Number(lead.value)));
+byId("swipe").addEventListener("input", paint);
+byId("members").addEventListener("change", () => { if (weather) measure(); });
+byId("play").addEventListener("click", () => play(!playing));
 byId("other").addEventListener("click", () => {
-  window.current = (window.current + 1) % (weather ? weather.windows : 1);
-  put({ window: window.current });
+  current = (current + 1) % (weather ? weather.windows : 1);
+  put({ window: current });
 });
+swiped(map, (share) => { byId("swipe").value = 100 * share; paint(); });
+chart.addEventListener("pointerdown", (event) => { if (weather) to(leadAt(chart, event, weather.leads)); });
+chart.addEventListener("pointermove", (event) => { if (weather && event.buttons) to(leadAt(chart, event, weather.leads)); });
+
+// five lead times a second, and the hour before in a loop
+function run() {
+  const now = performance.now();
+  if (!weather || now - clock < 200) return;
+  clock = now;
+  const ticks = Math.floor(now / 200);
+  if (playing) { lead.value = (Number(lead.value) + 1) % weather.leads; show(); }
+  if (!still() && ticks % 3 === 0) seen(Math.floor(ticks / 3) % (weather.seen.length / weather.size ** 2));
+}
 
 async function start() {
   await header();
   const models = await modelsOf("nowcast");
+  const only = models.find((model) => model.name === asked());
   byId("members").append(...models.map((model) => make("label", {},
-    make("input", { type: "checkbox", value: model.name, checked: true }), ` ${model.name}`)));
+    make("input", { type: "checkbox", value: model.name, checked: !only || model === only }), ` ${model.name} (${sparsity(model)} removed)`)));
+  byId("whose").textContent = `${models.length === 1 ? "A network" : "Networks"} with ${models.map(sparsity).join(" and ")} of the weights removed`;
+  play(playing);
   put({ window: 0 });
-  setInterval(seen, 700);
+  animate(map, run);
+  setInterval(() => { if (still() && playing) run(); }, 200); // who asked for no motion, and then for this one
   onTheme(show);
+  new ResizeObserver(paint).observe(map);
 }
 
 start().catch(trouble);

@@ -1,0 +1,52 @@
+// The table of a task's models: how many weights are left, how large the file is, and figures with what they mean.
+import { isDense, kilobytes, make, percent, sparsity, whole } from "./base.js";
+
+const MOST = 3; // figures beside each model
+
+const shown = (value, metric) => (metric?.share ? percent(value, 1)
+  : Math.abs(value) >= 100 ? whole(value) : Math.abs(value) >= 10 ? value.toFixed(1) : value.toFixed(3));
+
+// What 95 of 100 such samples would give: Wilson's interval, where the pack says how many were tested.
+function interval(value, metric, tested) {
+  if (!metric?.share || !tested) return [];
+  const [z, share] = [1.96, value];
+  const middle = (share + z * z / (2 * tested)) / (1 + z * z / tested);
+  const half = z / (1 + z * z / tested) * Math.sqrt(share * (1 - share) / tested + z * z / (4 * tested * tested));
+  return [make("small", {}, `${(100 * Math.max(0, middle - half)).toFixed(1)} to ${percent(Math.min(1, middle + half), 1)}`)];
+}
+
+// the ones that the system names first, then the others, as far as any model has them
+function figures({ first_metrics: first, metrics }, models) {
+  const there = new Set(models.flatMap((model) => Object.keys(model.metrics)));
+  const known = [...first, ...Object.keys(metrics)].filter((name) => there.has(name));
+  return [...new Set(known.length ? known : there)].slice(0, MOST);
+}
+
+function figure({ metrics }, name, metric) {
+  if (!(name in metrics)) return make("td", { class: "soft" }, "not measured");
+  return make("td", {}, shown(metrics[name], metric), ...interval(metrics[name], metric, metrics.test_images));
+}
+
+function line(task, names, model) {
+  const title = task.page
+    ? make("a", { href: `/${task.task}?model=${encodeURIComponent(model.name)}` }, model.name) : model.name;
+  const left = isDense(model) ? "none removed" : `${sparsity(model)} removed`;
+  return make("tr", {}, make("th", { scope: "row" }, title, ...(model.note ? [make("small", {}, model.note)] : [])),
+    make("td", {}, whole(model.kept), make("small", {}, left)), make("td", {}, kilobytes(model.bytes)),
+    ...names.map((name) => figure(model, name, task.metrics[name])));
+}
+
+export function table(task, models) {
+  const names = figures(task, models);
+  const heads = names.map((name) => {
+    const metric = task.metrics[name];
+    return make("th", { scope: "col" }, metric?.label || name.replaceAll("_", " "), make("small", {}, metric?.meaning || ""));
+  });
+  const head = make("tr", {}, make("th", { scope: "col" }, "network"),
+    make("th", { scope: "col" }, "weights left", make("small", {}, "numbers it computes with")),
+    make("th", { scope: "col" }, "file", make("small", {}, "all that is needed to run it")), ...heads);
+  const order = [...models].sort((a, b) => b.kept - a.kept);
+  return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `networks of ${task.heading}` },
+    make("table", { class: "later" }, make("caption", {}, task.heading.split(":")[0]), make("thead", {}, head),
+      make("tbody", {}, ...order.map((model) => line(task, names, model)))));
+}

@@ -1,0 +1,48 @@
+// What is said beside the map, in words and units.
+import { byId, make, percent } from "/static/base.js";
+
+const chip = (one, kind, words = "") => make("li", { class: kind }, words ? `${one} ${words}` : `${one}`);
+
+function bar(share, other) {
+  const fill = make("i");
+  fill.style.width = `${Math.round(100 * share)}%`;
+  return make("div", { class: other ? "bar other" : "bar" }, fill);
+}
+
+function verdict(found) {
+  const [ideal, chosen] = [new Set(found.ideal), new Set(found.access_points)];
+  const right = found.access_points.filter((one) => ideal.has(one)).length;
+  const needless = chosen.size - right;
+  const perfect = right === ideal.size && !needless;
+  const place = byId("verdict");
+  place.textContent = perfect ? `Right here: ${right === 1 ? "the one" : `all ${right}`} that should serve, and no other`
+    : `Here ${right} of ${ideal.size} that should serve${needless ? `, and ${needless} needlessly` : ""}`;
+  place.className = `verdict steady ${perfect ? "good" : ""}`;
+}
+
+export function tell(found, area) {
+  verdict(found);
+  const [ideal, chosen] = [new Set(found.ideal), new Set(found.access_points)];
+  byId("gained").textContent = `${percent(found.signal.chosen)} of the signal from ${area.measured} measurements`;
+  byId("chosen").replaceChildren(...found.access_points.map((one) => (ideal.has(one) ? chip(one, "right") : chip(one, "wrong", "needless"))));
+  byId("ideal").replaceChildren(...found.ideal.map((one) => (chosen.has(one) ? chip(one, "right")
+    : chip(one, "missed", found.candidates.includes(one) ? "missed" : "missed, no candidate"))));
+  const top = Math.max(...found.rsrp_db.filter((value) => value !== null));
+  byId("measured").replaceChildren(...found.measured.flatMap((one, index) => {
+    const value = found.rsrp_db[index];
+    const name = `${one}${index === 0 ? " (strongest)" : ""}`;
+    if (value === null) return [make("span", {}, name), make("span", { class: "soft" }, "not reported"), make("span", {}, "")];
+    return [make("span", {}, name), bar(Math.max(0.03, 1 + (value - top) / 45), index > 0), make("span", {}, `${value.toFixed(1)} dBm`)];
+  }));
+  const order = found.candidates.map((one, index) => [one, found.probabilities[index]]).sort((a, b) => b[1] - a[1]);
+  byId("candidates").replaceChildren(...order.flatMap(([one, share]) => [
+    make("span", {}, `${one}${ideal.has(one) ? " ✓" : ""}`), bar(share, !chosen.has(one)),
+    make("span", {}, `${percent(share)} (${found.below_master_db[one].toFixed(0)} dB)`)]));
+}
+
+// Over the whole map: against measuring everyone, and against the strongest alone.
+export function tellMap(quality, area) {
+  byId("whole").textContent = `100 % would be picking with all ${area.access_points.length} measured. Over the whole map the picks collect `
+    + `${percent(quality.signal)} of that signal (the strongest access point alone: ${percent(quality.master_signal)}) and are exactly right at `
+    + `${percent(quality.right)} of all places.`;
+}

@@ -1,0 +1,39 @@
+// The first page's picture: a phone that walks, and lines to those who serve it.
+import { ask, isDense, percent, sparsity, whole } from "/static/base.js";
+import { animate } from "/static/pictures.js";
+import { drawTown, metres, signalPicture } from "./town.js";
+
+const PLACES = 24;
+
+const hero = (models) => [...models].sort((a, b) => b.removed - a.removed)[0];
+
+export function sentence(models) {
+  const model = hero(models);
+  const measured = Object.values(model.inputs).find(({ shape }) => shape.length === 1)?.shape[0];
+  const big = isDense(model) ? `${whole(model.weights)} weights` : `${sparsity(model)} fewer weights`;
+  const precision = model.metrics.other_precision;
+  const rest = precision === undefined ? "pick the antennas that serve your phone."
+    : `and from ${measured} signal readings it picks which antennas serve your phone: beside the strongest, ${percent(precision)} of its picks are right.`;
+  return { big, rest };
+}
+
+export async function picture(canvas, models, told) {
+  const { name } = hero(models);
+  const area = await ask(`/v1/cellfree/map?model=${encodeURIComponent(name)}`);
+  const way = Array.from({ length: PLACES }, (_, n) => {
+    const angle = 2 * Math.PI * n / PLACES;
+    return { x_m: metres(area, 0.5 + 0.3 * Math.sin(angle), 0), y_m: metres(area, 0.5 + 0.26 * Math.sin(2 * angle + 0.6), 1) };
+  });
+  const found = [];
+  for (const place of way) found.push(await ask("/v1/cellfree/place", { ...place, model: name }));
+  const background = signalPicture(area);
+  told("a phone walks across a map; lines lead to the access points that serve it");
+  animate(canvas, (clock) => {
+    const at = (clock / 0.8) % PLACES;
+    const [from, to, part] = [way[Math.floor(at)], way[(Math.floor(at) + 1) % PLACES], at % 1];
+    const place = { x_m: from.x_m + part * (to.x_m - from.x_m), y_m: from.y_m + part * (to.y_m - from.y_m) };
+    // half of the town, so that the lines can be seen; it follows the phone slowly
+    const view = { side_m: area.side_m / 2, corner_m: [0, 1].map((axis) => metres(area, 0.25 + 0.6 * ((axis ? place.y_m : place.x_m) - metres(area, 0.5, axis)) / area.side_m, axis)) };
+    drawTown(canvas, { area, view, background, found: found[Math.round(at) % PLACES], place });
+  });
+}
