@@ -62,6 +62,7 @@ class System:
     install: str = ""  # what pip installs where an import fails
     picture: str = ""  # (run, attack) -> HTML: the picture its users think in
     shorten: str = ""  # (task, limit) -> task with less to evaluate, where all of it would take minutes
+    carry: str = ""  # task -> dict that JSON holds: what a pack takes along beside its network, such as a map
     service: str = ""  # a `serve.service.Service`
     page: str = ""  # the package with `index.html` and what it loads
     data: Named | None = None  # a module with `add` and `run`: `fewer data NAME`

@@ -57,7 +57,7 @@ def sizes_of(run: Trained) -> Sizes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.pack"
         try:
-            packed["float32"] = pack_run(run, path)
+            packed["float32"] = pack_run(run, path, bare=True)
             exact = pack.load(path)
             times = _timed(run, exact)
             for kind in VALUES[1:]:

@@ -37,6 +37,7 @@ SYSTEM = System(
     install="fewer[cellfree]",
     picture=f"{_AT}.report:served",
     shorten=f"{_AT}.report:shortened",
+    carry=f"{_AT}.carried:carry",
     service=f"{_AT}.service:CellFreeService",
     page=f"{_AT}.page",
     demo=f"{_AT}.demo:jobs",
