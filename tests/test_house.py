@@ -61,7 +61,7 @@ def test_what_a_system_names_is_there(name: str) -> None:
         system.demo,
         system.case,
     ]
-    places += [system.prepare, system.claims, *(place for place, _ in system.benches.values())]
+    places += [system.prepare, system.units, system.claims, *(place for place, _ in system.benches.values())]
     places += [place for place, _ in [*system.verbs.values(), *([system.data] if system.data else [])]]
     for study in system.studies.values():
         places += [study.place, study.settings, study.plan, study.pieces, study.remarks]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +63,8 @@ def pack_run(run: Trained, path: str | Path, values: str = "float32", *, bare: b
     return pack.write(path, program, tensors, masks=masks, values=values, settings=settings, calibration=calibration)
 
 
-def carried_bytes(packed: pack.Pack) -> int:
-    """How much of its file is what it takes along beside its network, as the file compresses it."""
-    carried = packed.settings.get("carried")
+def carried_bytes(carried: Mapping[str, Any] | None) -> int:
+    """How many bytes of a file are what it takes along beside its network, as the file compresses it."""
     return len(zlib.compress(json.dumps(carried, separators=(",", ":")).encode(), 9)) if carried else 0
 
 

@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> None:
     trained = load_run(arguments.run, arguments.set)
     written = pack_run(trained, arguments.out, arguments.values, bare=arguments.bare)
     packed = load(arguments.out, allowance=Allowance.unlimited())
-    carried = carried_bytes(packed)
+    carried = carried_bytes(packed.settings.get("carried"))
     dense = sum(4 * tensor.size for tensor in packed.tensors().values())
     show(
         {

@@ -10,6 +10,9 @@ __all__ = ["jobs"]
 
 
 def jobs() -> dict[str, Job]:
-    """A selector with a tenth of its weights."""
+    """A selector whole, and with a tenth of its weights."""
     training = Training(steps=1500, batch=100)
-    return {"cellfree90": Job("cellfree", (), training, prune=Pruning("magnitude", 0.9, when="gradual"))}
+    return {
+        "cellfree-dense": Job("cellfree", (), training),
+        "cellfree90": Job("cellfree", (), training, prune=Pruning("magnitude", 0.9, when="gradual")),
+    }

@@ -36,6 +36,7 @@ SYSTEM = System(
     },
     install="fewer[cellfree]",
     picture=f"{_AT}.report:served",
+    units=f"{_AT}.report:units",
     shorten=f"{_AT}.report:shortened",
     carry=f"{_AT}.carried:carry",
     service=f"{_AT}.service:CellFreeService",
