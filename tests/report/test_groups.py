@@ -11,9 +11,9 @@ from torch import nn
 
 from fewer.core.registry import system_of
 from fewer.pruning.pruning import Pruning
+from fewer.report.certainty.units import Interval
 from fewer.report.description import in_words
 from fewer.report.groups import grouped, over_seeds, spelled
-from fewer.report.units import Interval
 from fewer.run.job import Job
 from fewer.run.load import Trained
 from tests.toys import Fit

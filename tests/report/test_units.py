@@ -17,7 +17,7 @@ from fewer.core.engines.state import fresh_modules
 from fewer.core.maths.student import student_p
 from fewer.core.registry import make, system_of
 from fewer.core.system import imported
-from fewer.report.units import Units, difference, holm, intervals
+from fewer.report.certainty.units import Units, difference, holm, intervals
 
 SMALL = {
     "cellfree": ["access_points=15", "side_m=400", "candidates=5", "train_phones=50", "test_phones=80"],
@@ -66,7 +66,7 @@ def test_pairs_tell_apart_what_two_samples_do_not() -> None:
 
 
 def test_networks_that_do_not_differ_are_called_different_as_rarely_as_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fewer.report.units._ROUNDS", 200)
+    monkeypatch.setattr("fewer.report.certainty.units._ROUNDS", 200)
     random = np.random.default_rng(1)
     found = [difference(units(random.normal(size=30)), units(random.normal(size=30)), "mean").p for _ in range(100)]
     assert sum(p < 0.05 for p in found) <= 11  # of 100, 5 are expected

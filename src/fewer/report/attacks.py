@@ -14,9 +14,9 @@ from fewer.core.errors import UserError
 from fewer.core.registry import system_of
 from fewer.core.system import imported
 from fewer.core.task import Task
+from fewer.report.certainty.judged import judged_under, leading
+from fewer.report.certainty.units import Interval, Units, intervals
 from fewer.report.groups import Group, over_seeds
-from fewer.report.judged import judged_under, leading
-from fewer.report.units import Interval, Units, intervals
 from fewer.run.load import Trained
 
 __all__ = ["Attacked", "attack_curve", "budgets", "shortened"]

@@ -12,8 +12,8 @@ from fewer.core.system import imported
 from fewer.ensemble.combine import combine
 from fewer.packs import VALUES
 from fewer.report.attacks import shortened
+from fewer.report.certainty.compare import verdicts
 from fewer.report.chart import bars, curves
-from fewer.report.compare import verdicts
 from fewer.report.description import in_words, metric_of, microseconds, shown
 from fewer.report.groups import Group, run_name
 from fewer.report.layers import keeps, losses

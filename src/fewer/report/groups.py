@@ -13,8 +13,8 @@ from fewer.core.engines.evaluate import predictor
 from fewer.core.files.run_folder import Folder
 from fewer.core.maths.student import student_t
 from fewer.pruning.reach import count
-from fewer.report.judged import judged
-from fewer.report.units import Interval, Units, intervals
+from fewer.report.certainty.judged import judged
+from fewer.report.certainty.units import Interval, Units, intervals
 from fewer.run.job import Job
 from fewer.run.load import Trained
 

@@ -11,12 +11,12 @@ from fewer.core.abilities import Attackable
 from fewer.core.registry import system_of
 from fewer.core.system import Metric
 from fewer.report.attacks import Attacked, attack_curve
-from fewer.report.compare import Compared, compared
+from fewer.report.certainty.compare import Compared, compared
+from fewer.report.certainty.judged import leading
+from fewer.report.certainty.units import Interval
 from fewer.report.description import metric_of, shown
 from fewer.report.groups import Group, spelled
-from fewer.report.judged import leading
 from fewer.report.sizes import Sizes, sizes_of
-from fewer.report.units import Interval
 
 __all__ = ["Measured", "measure", "signed"]
 

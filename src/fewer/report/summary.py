@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fewer.core.registry import system_of
+from fewer.report.certainty.units import Interval
 from fewer.report.description import microseconds, shown
 from fewer.report.groups import Group
 from fewer.report.measured import Measured
 from fewer.report.style import COLOURS
-from fewer.report.units import Interval
 
 __all__ = ["headline", "sentence", "summary"]
 

@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Write the page, print its path."""
     from fewer.cli.show import show
     from fewer.core.files.atomic import write_atomically
-    from fewer.report.compare import verdicts
+    from fewer.report.certainty.compare import verdicts
     from fewer.report.runs import measured_of, page_from
     from fewer.run.load import load
 

@@ -9,8 +9,8 @@ import numpy as np
 from fewer.core.data import batches
 from fewer.core.engines.evaluate import predictor
 from fewer.core.task import Predict
+from fewer.report.certainty.units import Units
 from fewer.report.page import abreast, words
-from fewer.report.units import Units
 from fewer.run.load import Trained
 from fewer.systems.cellfree.maps import LEGEND, map_of
 from fewer.systems.cellfree.task.arrays import Floats

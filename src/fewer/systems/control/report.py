@@ -12,9 +12,9 @@ from torch.utils import _pytree as pytree
 
 from fewer.core.engines.evaluate import answered, predictor
 from fewer.core.task import Predict
+from fewer.report.certainty.units import Units
 from fewer.report.page import words
 from fewer.report.png import data_address
-from fewer.report.units import Units
 from fewer.run.load import Trained
 from fewer.systems.control.picture import WHY_NOT, film
 from fewer.systems.control.task.task import Control

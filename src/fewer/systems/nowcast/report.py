@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from fewer.core.data import batches
 from fewer.core.engines.evaluate import predictor
 from fewer.core.task import Predict
+from fewer.report.certainty.units import Units
 from fewer.report.chart import curves
 from fewer.report.page import abreast, figure
 from fewer.report.png import data_address
-from fewer.report.units import Units
 from fewer.run.load import Trained
 from fewer.systems.nowcast.pictures import by_hour, film
 from fewer.systems.nowcast.task.baselines.persistence import SatellitePersistence

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fewer.core.maths.student import student_p, student_t
+from fewer.report.certainty.units import Difference, Units, difference, holm
 from fewer.report.groups import Group
-from fewer.report.units import Difference, Units, difference, holm
 
 if TYPE_CHECKING:
     from fewer.report.measured import Measured

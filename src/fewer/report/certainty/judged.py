@@ -14,7 +14,7 @@ from fewer.core.engines.nets import NetworkSet
 from fewer.core.registry import system_of
 from fewer.core.system import imported
 from fewer.core.task import Predict, Task
-from fewer.report.units import Array, Units
+from fewer.report.certainty.units import Array, Units
 from fewer.run.load import Trained
 
 __all__ = ["judged", "judged_under", "leading"]
