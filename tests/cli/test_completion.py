@@ -16,7 +16,7 @@ from fewer import zoo
 from fewer.attack.attacks import OPTIONS
 from fewer.attack.hardening import KINDS
 from fewer.cli import main, offered, parser
-from fewer.cli.verbs.completion import SHELLS, script
+from fewer.cli.about.completion import SHELLS, script
 from fewer.core.registry import systems
 from fewer.pruning.criteria import METHODS
 from tests.waiting import until
@@ -92,7 +92,7 @@ def test_a_new_criterion_or_attack_is_a_line_and_help_and_shells_know_it() -> No
     program = (
         "import re\nfrom fewer.pruning import criteria\nfrom fewer.attack import attacks\n"
         "criteria.METHODS = (*criteria.METHODS, 'novel')\nattacks.OPTIONS['sudden'] = {}\n"
-        "from fewer.cli import parser\nfrom fewer.cli.verbs.completion import script\n"
+        "from fewer.cli import parser\nfrom fewer.cli.about.completion import script\n"
         "assert 'novel' in parser().verbs['train'].format_help()\n"
         "assert 'sudden' in parser().verbs['evaluate'].format_help()\n"
         "for shell in ('bash', 'zsh', 'fish'):\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,9 @@ from torch import nn
 
 from fewer.core.registry import system_of
 from fewer.pruning.pruning import Pruning
+from fewer.report.certainty.units import Interval
 from fewer.report.description import in_words
-from fewer.report.groups import grouped, interval, spelled
+from fewer.report.groups import grouped, over_seeds, spelled
 from fewer.run.job import Job
 from fewer.run.load import Trained
 from tests.toys import Fit
@@ -27,14 +27,13 @@ def trained(path: str, job: Job, **metrics: float) -> Trained:
 
 def test_the_interval_is_that_of_scipy() -> None:
     values = [0.9, 0.92, 0.97, 0.91]
-    mean, half = interval(values)
     low, high = stats.t.interval(0.95, 3, loc=sum(values) / 4, scale=stats.sem(values))
-    assert mean - half == pytest.approx(low, abs=1e-4) and mean + half == pytest.approx(high, abs=1e-4)
+    assert over_seeds(values) == pytest.approx((0.925, low, high), abs=1e-4)
 
 
 def test_one_seed_claims_no_interval() -> None:
-    assert math.isnan(interval([1.0])[1]) and spelled(interval([1.0]), str) == "1.0"
-    assert spelled(interval([]), str) == "-"
+    assert not over_seeds([1.0]).known and spelled(over_seeds([1.0]), str) == "1.0"
+    assert spelled(over_seeds([]), str) == "-" and spelled(Interval(1.0, 0.5, 2.0), str) == "1.0 (0.5 to 2.0)"
 
 
 def test_seeds_of_one_job_are_one_group_and_other_jobs_their_own() -> None:
@@ -42,7 +41,7 @@ def test_seeds_of_one_job_are_one_group_and_other_jobs_their_own() -> None:
     pruned = trained("runs/snip", Job("vision", prune=Pruning("snip", 0.9)), accuracy=0.8)
     first, second = grouped([*dense, pruned])
     assert (first.name, len(first.runs), second.name) == ("dense", 3, "snip")
-    assert first.metric("accuracy")[0] == pytest.approx(0.91)
+    assert first.metric("accuracy").mean == pytest.approx(0.91) and (first.colour, second.colour) == (0, 1)
     assert (first.sparsity, second.kept, second.sparsity) == (0.0, 2 + 5, pytest.approx(18 / 25))
     assert second.count.kept_prunable == 2 and second.count.prunable_density == pytest.approx(0.1)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import html
+import io
 import json
 import re
 import shutil
@@ -14,7 +17,9 @@ from fewer.cli import main
 from fewer.core.engines.base import Training
 from fewer.pruning.pruning import Pruning
 from fewer.report.attacks import attack_curve, budgets
+from fewer.report.chapter import chapter
 from fewer.report.groups import grouped
+from fewer.report.runs import measured_of
 from fewer.report.sizes import sizes_of
 from fewer.run.job import Job
 from fewer.run.load import load
@@ -29,27 +34,72 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     short = Training(steps=30, batch=64)
     Job("vision", settings, short, seeds=(0, 1)).run(folder / "dense")
     Job("vision", settings, short, prune=Pruning("snip", 0.9)).run(folder / "snip90")
+    Job("vision", settings, short, prune=Pruning("snip", 0.5), harden="fgsm:0.1").run(folder / "hardened")
     return folder
 
 
 @pytest.fixture(scope="module")
 def report(runs: Path) -> Path:
     place = runs / "report.html"
-    words = ["report", str(runs / "dense"), str(runs / "snip90"), "--attack", "fgsm:0.2", "--limit", "50"]
-    assert main([*words, "-o", str(place)]) == 0
+    words = ["report", *(str(runs / name) for name in ("dense", "snip90", "hardened")), "--attack", "fgsm:0.2"]
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        assert main([*words, "--limit", "50", "--compare", "-o", str(place)]) == 0
+    place.with_suffix(".txt").write_text(said.getvalue())
     return place
 
 
 def test_the_page_has_every_part_and_fetches_nothing(report: Path) -> None:
     text = report.read_text()
     for part in ("What was trained", "How well it went", "Learning", "Under attack", "Voting", "Size and speed",
-                 "Seen: dense", "Seen: snip90", "How to read this", "Where the numbers come from"):  # fmt: skip
+                 "Seen: dense", "Seen: snip90", "Seen: hardened (hardened)",
+                 "Which differences are real", "How to read this", "Where the numbers come from"):  # fmt: skip
         assert part in text, part
     fetched = re.findall(r'(?:src|href)="(?!data:|#)([^"]*)"', text) + re.findall(r"url\(([^)]*)\)|@import", text)
     assert fetched == []
-    assert "±" in text and "Quality against sparsity" in text and "fgsm:0.2" in text
+    assert "Summary" in text and "against dense" in text and "Quality against sparsity" in text and "fgsm:0.2" in text
     told = re.search(r"The mean.{1,6}s accuracy is greater than that of (\d+) of (\d+) members", text)
     assert told and int(told[1]) <= int(told[2])
+
+
+def test_the_page_opens_with_a_line_and_a_picture_of_each_system(report: Path) -> None:
+    text = report.read_text()
+    first = text[text.index("<section") : text.index("</section>")]
+    assert "<h2>Summary</h2>" in first and re.search(r"[\d.]+ % fewer weights, accuracy [\d.]+ % instead of", first)
+    for panel in ("weights left", "file, lossless", "one sample", "accuracy", "accuracy under fgsm:0.2"):
+        assert f"<b>{panel}</b>" in first, panel
+    assert first.count('class="track"') == 5 * 3 and "µs" in first
+
+
+def test_a_run_has_one_colour_throughout(report: Path) -> None:
+    text = report.read_text()
+    names = ("dense", "snip90", "hardened")
+    legends = re.findall(r'<i class="c(\d)"></i>([^<]*)</li>', text) + re.findall(r'dot c(\d)"></i>([^<]*)</td>', text)
+    own = [(int(colour), name) for colour, name in legends if name in names]
+    assert len(own) > 15 and set(own) == set(enumerate(names))
+
+
+def test_one_seed_has_an_interval_and_every_card_its_change(runs: Path, tmp_path: Path) -> None:
+    Job("vision", ("network=mlp", "classes=3,7"), Training(steps=30, batch=64)).run(tmp_path / "alone")
+    (first,) = grouped([load(tmp_path / "alone")])
+    found = first.metric("accuracy")
+    assert found.low < found.mean < found.high and re.fullmatch(r"[\d,]+ test images", first.over)
+    one = measured_of([load(tmp_path / "alone"), load(runs / "snip90")], ["none"])[0]
+    cards = chapter(one, 20)[1]
+    assert cards.count('class="card"') == cards.count("<em>") == 4 and "against alone" in cards
+
+
+def test_differences_are_told_in_words_and_to_programs(
+    runs: Path, report: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = report.with_suffix(".txt").read_text().splitlines()
+    told = r"(Real|Not shown): hardened .* accuracy under fgsm:0.2, .* points .*\(the same 50 images, exact sign test, "
+    assert any(re.match(told + r"Holm over \d comparisons\)", line) for line in said)
+    assert html.escape(said[0]) in report.read_text()
+    words = ["report", str(runs / "snip90"), str(runs / "hardened"), "--attack", "none", "--compare", "--json"]
+    assert main([*words, "-o", str(runs / "two.html")]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["differences"]
+    assert found["real"] == (found["p"] < 0.05) and found["low"] <= found["difference"] <= found["high"]
+    assert re.match("(Real|Not shown): hardened", found["said"]) and "Holm" not in found["said"]
 
 
 def test_figures_on_the_page_are_those_of_the_runs(runs: Path, report: Path) -> None:
@@ -80,7 +130,7 @@ def test_every_group_is_attacked_on_its_own_data(runs: Path, tmp_path: Path) -> 
     both = grouped([load(runs / "snip90"), load(tmp_path / "other")])
     curves = attack_curve(both, "fgsm:0.1", 10_000)
     for group in both:
-        assert curves[group.name][0][1] == pytest.approx(group.first.metrics["accuracy"])
+        assert curves[group.name][0].found.mean == pytest.approx(group.first.metrics["accuracy"])
 
 
 def test_sizes_are_those_of_the_files(runs: Path) -> None:
@@ -119,5 +169,9 @@ def test_it_fits_a_phone_and_a_desk_and_turns_dark(report: Path, browser: object
     assert page.evaluate(background) != light
     page.click("#theme")
     assert page.evaluate(background) == light
+    page.locator(".track").first.scroll_into_view_if_needed()
+    page.locator(".track").first.hover()
+    assert "weights left" in page.locator("#tip").inner_text()
+    assert page.locator(".panel").first.bounding_box()["width"] > 100
     assert said == [] and [url for url in asked if not url.startswith(("file:", "data:"))] == []
     context.close()

@@ -10,7 +10,7 @@ import pytest
 
 import fewer
 from fewer.cli import main, parser
-from fewer.cli.verbs.completion import script
+from fewer.cli.about.completion import script
 from fewer.core.errors import UserError
 from fewer.core.registry import systems
 from fewer.core.system import Description, System

@@ -106,7 +106,7 @@ def test_an_interval_is_that_of_student() -> None:
 
 
 def test_a_chart_has_a_whisker_for_every_mean_and_a_level_for_the_dense_network() -> None:
-    def cell(method: str, sparsity: float, quality: groups.Interval) -> matrices.Cell:
+    def cell(method: str, sparsity: float, quality: groups.HalfInterval) -> matrices.Cell:
         return matrices.Cell("vision", method, sparsity, "accuracy", quality, quality, None, None, seeds=3)
 
     cells = [cell("dense", 0.0, (0.9, 0.1)), cell("snip", 0.5, (0.8, 0.1)), cell("snip", 0.9, (0.7, math.nan))]

@@ -42,8 +42,11 @@ VERBS = {
     "bench": "speed and size against what else one could use, as ratios",
     "data": "fetch or check a task's data",
     "check": "run the contract suite on your own task class",
+    "doctor": "which kernels, threads, extras and GPU there are, and what is missing for what",
     "completion": "a script with which your shell completes these words",
 }
+
+_FOLDERS = {"doctor": "about", "completion": "about"}  # others are in `verbs`
 
 
 class Parser(argparse.ArgumentParser):
@@ -74,7 +77,7 @@ class Parser(argparse.ArgumentParser):
 
 def offered() -> dict[str, Named]:
     """Every verb: where its module is and what it does."""
-    found = {name: (f"fewer.cli.verbs.{name}", line) for name, line in VERBS.items()}
+    found = {name: (f"fewer.cli.{_FOLDERS.get(name, 'verbs')}.{name}", line) for name, line in VERBS.items()}
     for system in systems().values():
         found |= system.verbs
     return found

@@ -61,7 +61,11 @@ class System:
     metrics: Mapping[str, Metric] = field(default_factory=dict)  # of those that need more than their name
     install: str = ""  # what pip installs where an import fails
     picture: str = ""  # (run, attack) -> HTML: the picture its users think in
+    units: str = (
+        ""  # (task, predict) -> `report.certainty.units.Units` of the test split, from which intervals are drawn
+    )
     shorten: str = ""  # (task, limit) -> task with less to evaluate, where all of it would take minutes
+    carry: str = ""  # task -> dict that JSON holds: what a pack takes along beside its network, such as a map
     service: str = ""  # a `serve.service.Service`
     page: str = ""  # the package with `index.html` and what it loads
     data: Named | None = None  # a module with `add` and `run`: `fewer data NAME`

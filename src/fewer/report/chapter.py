@@ -2,137 +2,149 @@
 
 from __future__ import annotations
 
+import html
 import math
-from collections.abc import Sequence
+from math import nan
 
-from fewer.core.abilities import Attackable
 from fewer.core.engines.evaluate import evaluate, predictor
 from fewer.core.registry import system_of
 from fewer.core.system import imported
 from fewer.ensemble.combine import combine
 from fewer.packs import VALUES
-from fewer.report.attacks import attack_curve, shortened
+from fewer.report.attacks import shortened
+from fewer.report.certainty.compare import verdicts
 from fewer.report.chart import bars, curves
-from fewer.report.description import in_words, metric_of, shown
-from fewer.report.groups import Group, Interval, run_name, spelled
+from fewer.report.description import in_words, metric_of, microseconds, shown
+from fewer.report.groups import Group, run_name
 from fewer.report.layers import keeps, losses
-from fewer.report.page import abreast, cards, details, figure, heading, table, words
-from fewer.report.sizes import Sizes, sizes_of
+from fewer.report.measured import Measured, signed
+from fewer.report.page import Card, abreast, cards, details, figure, heading, table, words
 
 __all__ = ["chapter"]
 
 
-def chapter(task: str, groups: Sequence[Group], attacks: Sequence[str], limit: int) -> list[str]:
+def chapter(measured: Measured, limit: int, *, compare: bool = False) -> list[str]:
     """Parts of the section, in the order in which one asks."""
-    sizes = {group.name: sizes_of(group.first) for group in groups}
     return [
-        words(system_of(task).description.lead),
-        _cards(task, groups, sizes),
-        *_trained(groups),
-        *_quality(task, groups),
-        *_learning(task, groups),
-        *_attacked(task, groups, attacks, limit),
-        *_voted(task, groups, limit),
-        *_sized(groups, sizes),
-        *_pictures(task, groups, attacks),
+        words(system_of(measured.task).description.lead),
+        _cards(measured),
+        *_trained(measured),
+        *_quality(measured),
+        *(_compared(measured) if compare else []),
+        *_learning(measured),
+        *_attacked(measured),
+        *_voted(measured, limit),
+        *_sized(measured),
+        *_pictures(measured),
     ]
 
 
-def _leading(group: Group) -> str:
-    return next(iter(group.first.metrics), "")
-
-
-def _spelled(task: str, found: Interval, name: str) -> str:
-    return spelled(found, lambda value: shown(value, metric_of(task, name).share))
-
-
-def _cards(task: str, groups: Sequence[Group], sizes: dict[str, Sizes]) -> str:
-    """Of the run with the fewest weights: what is left, how well it does, how small and fast it is."""
-    least = min(groups, key=lambda group: group.kept)
-    found, name = [], _leading(least)
+def _cards(measured: Measured) -> str:
+    """Of the run with the fewest weights, each with its change against dense."""
+    least, size, dense = measured.least, measured.sizes[measured.least.name], measured.dense
+    found: list[Card] = []
     if least.kept < least.weights:
-        found.append((f"{100 * least.count.density:.3g} %", f"of the weights kept in {least.name}: {least.count}"))
-    if name:
-        found.append(
-            (
-                shown(least.metric(name)[0], metric_of(task, name).share),
-                f"{metric_of(task, name).label} of {least.name}",
-            )
-        )
-    size = sizes[least.name]
+        removed = f"−{100 * (1 - least.count.density):.3g} % against all of them"
+        found.append((f"{100 * least.count.density:.3g} %", f"of the weights kept in {least.name}", removed))
+    if measured.name:
+        change = measured.against_dense(least)
+        told = f"{measured.change(*change.found[:3])} against {change.first}" if change else ""
+        value = shown(least.metric(measured.name).mean, measured.metric.share)
+        found.append((value, f"{measured.metric.label} of {least.name}", told))
     if math.isfinite(size.smaller):
-        found.append((f"{size.smaller:.3g}x", f"smaller as a pack, lossless: {size.packed['float32']:,} bytes"))
+        packed = size.packed["float32"]
+        told = f"−{100 * (1 - packed / size.dense):.3g} % against dense float32, lossless"
+        found.append((f"{packed / 1024:,.1f} KiB", f"as a pack, {size.smaller:.3g} times smaller", told))
     if math.isfinite(size.faster):
-        found.append((f"{size.faster:.3g}x", "the speed of torch for one sample, through the pack"))
+        less = 100 * (size.pack_us / size.torch_us - 1)
+        told = f"{signed(less / 100, True)} % against torch, which takes {microseconds(size.torch_us)}"
+        found.append((microseconds(size.pack_us), "for one sample, through the pack", told))
+    for attack, lines in measured.attacked.items():
+        mean, told = lines[least.name][-1].found.mean, ""
+        if dense is not None and dense.name != least.name:
+            told = f"{measured.change(mean - lines[dense.name][-1].found.mean, nan, nan)} against {dense.name}"
+        value = shown(mean, measured.metric.share)
+        found.append((value, f"{measured.metric.label} of {least.name} under {attack}", told))
     return cards(found)
 
 
-def _trained(groups: Sequence[Group]) -> list[str]:
+def _trained(measured: Measured) -> list[str]:
     rows = []
-    for group in groups:
+    for group in measured.groups:
         seeds = f" {len(group.runs)} seeds." if len(group.runs) > 1 else ""
         rows.append([group.name, in_words(group.job) + seeds])
-    return [heading("What was trained"), table(["run", "settings"], rows, prose=True)]
+    colours = [group.colour for group in measured.groups]
+    return [heading("What was trained"), table(["run", "settings"], rows, prose=True, colours=colours)]
 
 
-def _quality(task: str, groups: Sequence[Group]) -> list[str]:
+def _quality(measured: Measured) -> list[str]:
+    task, groups = measured.task, measured.groups
     names = list(dict.fromkeys(name for group in groups for name in group.first.metrics))
     wanted = [name for name in system_of(task).description.metrics if name in names] or names[:4]
     rows = [
-        [g.name, f"{g.kept:,}", f"{g.count.kept_prunable:,}", *[_spelled(task, g.metric(n), n) for n in wanted]]
+        [g.name, f"{g.kept:,}", f"{g.count.kept_prunable:,}", *[measured.spelled(g.metric(n), n) for n in wanted],
+         _change(measured, g)]
         for g in groups
-    ]
+    ]  # fmt: skip
     told = ". ".join(
         f"{metric_of(task, n).label.capitalize()}: {metric_of(task, n).meaning}"
         for n in wanted
         if metric_of(task, n).meaning
     )
+    over = dict.fromkeys(f"{group.name} over {group.over}" for group in groups if group.over)
+    told += f". In brackets 95 % intervals: {', '.join(over)}" if over else ""
     every = table(
-        ["metric", *[g.name for g in groups]], [[n, *[_spelled(task, g.metric(n), n) for g in groups]] for n in names]
+        ["metric", *[g.name for g in groups]],
+        [[n, *[measured.spelled(g.metric(n), n) for g in groups]] for n in names],
     )
+    labels = [metric_of(task, name).label for name in wanted]
+    head = ["run", "weights", "of them prunable", *labels, f"{measured.metric.label} against dense"]
     parts = [
         heading("How well it went"),
-        table(["run", "weights", "of them prunable", *[metric_of(task, name).label for name in wanted]], rows),
-        f'<p class="soft">{told}.</p>' if told else "",
+        table(head, rows, colours=[group.colour for group in groups]),
+        f'<p class="soft">{html.escape(told)}.</p>' if told else "",
         details("every metric", every) if len(names) > len(wanted) else "",
     ]
     return [part for part in parts if part]
 
 
-def _against_sparsity(task: str, groups: Sequence[Group], name: str) -> str:
-    """A line a recipe; the dense network, where there is one, begins each."""
-    metric = metric_of(task, name)
-    dense = [group for group in groups if group.kept == group.weights and not group.job.harden]
-    series: dict[str, list[tuple[float, ...]]] = {}
-    for group in sorted(groups, key=lambda g: g.sparsity):
-        if group.kept == group.weights:
-            recipe = "dense, hardened" if group.job.harden else "dense"
-        else:
-            prune = group.job.prune
-            recipe = f"{prune.method} {prune.when}" if prune else "pruned before"
-            recipe += f", {group.job.harden.split(':')[0]}-hardened" if group.job.harden else ""
-            if recipe not in series and dense and not group.job.harden:
-                series[recipe] = [(0.0, *dense[0].metric(name))]
-        series.setdefault(recipe, []).append((100 * group.sparsity, *group.metric(name)))
-    if len(series) > 1:  # it begins the other lines
-        series.pop("dense", None)
-    chart = curves(series, "weights removed, in percent of all", metric.label, percent=metric.share, marks=True)
-    several = any(len(group.runs) > 1 for group in groups)
-    bands = " Bands are 95 % confidence intervals over seeds." if several else " One seed a point: no intervals."
-    return figure(chart, f"Quality against sparsity.{bands}")
+def _change(measured: Measured, group: Group) -> str:
+    change = measured.against_dense(group)
+    return measured.change(*change.found[:3]) if change else "-"
 
 
-def _learning(task: str, groups: Sequence[Group]) -> list[str]:
+def _compared(measured: Measured) -> list[str]:
+    found = verdicts(measured)
+    if not found:
+        return []
+    said = "".join(f"<li>{html.escape(one.sentence)}</li>" for one in found)
+    return [heading("Which differences are real"), f"<ul>{said}</ul>"]
+
+
+def _against_sparsity(measured: Measured) -> str:
+    """A point a run."""
+    series = {g.name: [(100 * g.sparsity, *g.metric(measured.name))] for g in measured.groups}
+    chart = curves(
+        series, "weights removed, in per cent of all", measured.metric.label, percent=measured.metric.share,
+        marks=True, colours=measured.colours,
+    )  # fmt: skip
+    return figure(chart, "Quality against sparsity; whiskers are 95 % intervals.")
+
+
+def _learning(measured: Measured) -> list[str]:
     charts = [
-        figure(curves(series, "step", f"loss of {network}"), f"Training loss of {network}, mean of each interval.")
-        for network, series in losses(groups).items()
+        figure(
+            curves(series, "step", f"loss of {network}", colours=measured.colours),
+            f"Training loss of {network}, mean of each interval.",
+        )
+        for network, series in losses(measured.groups).items()
     ]
-    if len({round(group.sparsity, 4) for group in groups}) > 1:
-        charts.append(_against_sparsity(task, groups, _leading(groups[0])))
-    pruned = [group for group in groups if group.first.mask]
+    if measured.name and len({round(group.sparsity, 4) for group in measured.groups}) > 1:
+        charts.append(_against_sparsity(measured))
+    pruned = [group for group in measured.groups if group.first.mask]
     charts += [
         figure(
-            bars(keeps(group.first), "%", most=100.0),
+            bars(keeps(group.first), "%", most=100.0, colour=group.colour),
             f"{group.name}: share of the weights kept, prunable layer by layer.",
         )
         for group in pruned
@@ -141,12 +153,13 @@ def _learning(task: str, groups: Sequence[Group]) -> list[str]:
     return [heading("Learning, and what is left of the weights"), words(note) if pruned else "", abreast(*charts)]
 
 
-def _voted(task: str, groups: Sequence[Group], limit: int) -> list[str]:
+def _voted(measured: Measured, limit: int) -> list[str]:
     """Members that were made for the same data, alone and together; on a part of the test split, all on the same."""
+    task, groups, name = measured.task, measured.groups, measured.name
     members = [run for group in groups for run in group.runs if run.job.settings == groups[0].job.settings]
     if len(members) < 2:
         return []
-    short, name = shortened(task, members[0].task, limit), _leading(groups[0])
+    short = shortened(task, members[0].task, limit)
     predicts = [predictor(short, run.modules, run.job.seeds[0]) for run in members]
     found = {run_name(run): evaluate(short, one) for run, one in zip(members, predicts)}
     found["mean of all"] = evaluate(short, combine(short, predicts, "mean"))
@@ -160,57 +173,66 @@ def _voted(task: str, groups: Sequence[Group], limit: int) -> list[str]:
     return [heading("Voting"), words(note), table(["who", label], rows)]
 
 
-def _attacked(task: str, groups: Sequence[Group], attacks: Sequence[str], limit: int) -> list[str]:
-    described = system_of(task).description
-    wanted = list(attacks) or ([described.attack] if described.attack else [])
-    if not wanted or wanted == ["none"] or not all(isinstance(group.first.task, Attackable) for group in groups):
+def _attacked(measured: Measured) -> list[str]:
+    if not measured.attacked:
         return []
-    metric = metric_of(task, _leading(groups[0]))
-    parts = []
-    for attack in wanted:
-        found = attack_curve(groups, attack, limit)
-        chart = curves(found, described.unit, f"{metric.label} under attack", percent=metric.share, marks=True)
-        budgets = [f"{point[0]:g}" for point in next(iter(found.values()))]
-        rows = [
-            [name, *[_spelled(task, (p[1], p[2]), _leading(groups[0])) for p in line]] for name, line in found.items()
-        ]
+    described, metric, parts = system_of(measured.task).description, measured.metric, []
+    for attack, found in measured.attacked.items():
+        lines = {name: [one.point for one in line] for name, line in found.items()}
+        chart = curves(
+            lines, described.unit, f"{metric.label} under attack", percent=metric.share, marks=True,
+            colours=measured.colours,
+        )  # fmt: skip
+        budgets = [f"{one.budget:g}" for one in next(iter(found.values()))]
+        rows = [[name, *[measured.spelled(one.found) for one in line]] for name, line in found.items()]
         parts.append(figure(chart, f"{metric.label} against the budget of {attack}."))
-        parts.append(
-            figure(table(["budget", *budgets], rows), "The same in numbers; the first column is not attacked.")
-        )
-    return [heading("Under attack"), words(described.adversary), abreast(*parts)]
+        told = table(["budget", *budgets], rows, colours=[group.colour for group in measured.groups])
+        parts.append(figure(told, "The same in numbers, with 95 % intervals; the first column is not attacked."))
+    return [heading("Under attack"), words(described.adversary), *parts]
 
 
-def _sized(groups: Sequence[Group], sizes: dict[str, Sizes]) -> list[str]:
-    rows = []
+def _sized(measured: Measured) -> list[str]:
+    groups, sizes, rows = measured.groups, measured.sizes, []
     for group in groups:
         size = sizes[group.name]
         packed = [f"{size.packed[kind]:,}" if kind in size.packed else "-" for kind in VALUES]
         ratio = f"{size.smaller:.3g}x" if math.isfinite(size.smaller) else "-"
         speed = [f"{value:,.3g}" if value < 1000 else f"{value:,.0f}" for value in (size.torch_us, size.pack_us)]
         rows.append([group.name, size.dense, *packed, ratio, *speed])
-    least = min(groups, key=lambda group: group.kept)
+    least = measured.least
     small = {"dense float32": sizes[least.name].dense / 1024}
     small |= {f"pack, {kind}": size / 1024 for kind, size in sizes[least.name].packed.items()}
     notes = [f"{name} as {size.why}" for name, size in sizes.items() if size.why]
-    columns = ["run", "dense bytes", *[f"pack, {kind}" for kind in VALUES], "smaller", "torch us", "pack us"]
+    notes += [
+        f"The file that fewer pack writes of {name} also carries its map: {size.carried:,} bytes more."
+        for name, size in sizes.items()
+        if size.carried
+    ]
+    packs = [f"pack, {kind}, bytes" for kind in VALUES]
+    columns = ["run", "dense, bytes", *packs, "smaller", "torch, µs", "pack, µs"]
     return [
         heading("Size and speed"),
-        table(columns, rows),
+        table(columns, rows, colours=[group.colour for group in groups]),
         *[words(note) for note in notes],
-        figure(bars(small, "KiB"), f"{least.name}: bytes of the weights in torch, and of the whole pack."),
+        figure(
+            bars(small, "KiB", colour=least.colour),
+            f"{least.name}: bytes of the weights in torch, and of the whole pack.",
+        ),
     ]
 
 
-def _pictures(task: str, groups: Sequence[Group], attacks: Sequence[str]) -> list[str]:
-    """Of the densest and of the sparsest run: what pruning changed is what lies between them."""
+def _pictures(measured: Measured) -> list[str]:
+    """Of the densest and of the sparsest run, and of the hardened one: what these change lies between them."""
+    task, groups = measured.task, measured.groups
     if not system_of(task).picture:
         return []
     draw = imported(system_of(task).picture)
-    attack = next((a for a in attacks if a != "none"), "") or system_of(task).description.attack
-    ends = list(dict.fromkeys([max(groups, key=lambda g: g.kept).name, min(groups, key=lambda g: g.kept).name]))
+    attack = next(iter(measured.attacked), "") or system_of(task).description.attack
+    hardened = [group for group in groups if group.job.harden]
+    chosen = {max(groups, key=lambda g: g.kept).name, measured.least.name, *[group.name for group in hardened[:1]]}
     parts = []
     for group in groups:
-        if group.name in ends:
-            parts += [heading(f"Seen: {group.name}"), draw(group.first, attack)]
+        if group.name in chosen:
+            kind = " (hardened)" if group.job.harden else ""
+            parts += [heading(f"Seen: {group.name}{kind}"), draw(group.first, attack)]
     return parts

@@ -13,8 +13,9 @@ __all__ = ["bars", "curves", "ratios"]
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _BOTTOM, _TOP = 460, 270, 52, 14, 42, 24
 _ROW, _NAME = 25, 168  # of a bar chart: pixels a bar, and where bars begin
+_HOVERED = 40  # points of a line that show their values
 _STEEP = 30.0  # beyond this ratio of the largest to the smallest value a logarithmic axis shows more
-Points = Sequence[tuple[float, ...]]  # (x, y), or (x, y, half the width of its interval)
+Points = Sequence[tuple[float, ...]]  # (x, y), (x, y, half the width of its interval), or (x, y, low, high)
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,17 @@ def _round_numbers(low: float, high: float, count: int) -> list[float]:
     return [round(tick * step, 12) for tick in ticks]
 
 
-def curves(series: Mapping[str, Points], across: str, up: str, *, percent: bool = False, marks: bool = False) -> str:
-    """Lines with a legend below; a third number of a point is half its interval and gives the line a band."""
+def curves(
+    series: Mapping[str, Points],
+    across: str,
+    up: str,
+    *,
+    percent: bool = False,
+    marks: bool = False,
+    colours: Mapping[str, int] | None = None,
+) -> str:
+    """Lines with a legend below; a third number of a point is half its interval, or a third and fourth its ends, and
+    give the line a band. Lines have the colours of their order, or those given by name."""
     clean = {name: [p for p in line if all(math.isfinite(v) for v in p[:2])] for name, line in series.items()}
     lines = {name: line for name, line in clean.items() if line}
     if not lines:
@@ -61,8 +71,10 @@ def curves(series: Mapping[str, Points], across: str, up: str, *, percent: bool 
     horizontal, vertical = _axes([point for line in lines.values() for point in line], whole=percent)
     name_of = _percent if percent else _number
     parts = _grid(horizontal, vertical, name_of)
-    for number, line in enumerate(lines.values()):
-        parts += _line(line, number % COLOURS, horizontal, vertical, marks=marks)
+    colour = {name: (colours or {}).get(name, number) % COLOURS for number, name in enumerate(lines)}
+    for name, line in lines.items():
+        tips = [f"{name}: {_told(p, name_of)} at {_number(p[0])}" for p in line]
+        parts += _line(line, colour[name], horizontal, vertical, marks=marks, tips=tips)
     parts.append(_text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 6, across, "middle", "soft"))
     parts.append(_text(0, 12, up + (" (logarithmic)" if vertical.logarithmic else ""), "start", "soft"))
     spoken = [
@@ -70,14 +82,14 @@ def curves(series: Mapping[str, Points], across: str, up: str, *, percent: bool 
         f"{_number(line[-1][0])}"
         for name, line in lines.items()
     ]
-    legend = "".join(f'<li><i class="c{n % COLOURS}"></i>{html.escape(name)}</li>' for n, name in enumerate(lines))
+    legend = "".join(f'<li><i class="c{colour[name]}"></i>{html.escape(name)}</li>' for name in lines)
     return _frame(parts, _HEIGHT, f"{up} against {across}", "; ".join(spoken)) + f'<ul class="legend">{legend}</ul>'
 
 
 def _axes(points: Points, *, whole: bool) -> tuple[_Axis, _Axis]:
     x0, x1 = min(p[0] for p in points), max(p[0] for p in points)
-    halves = [(p[1], p[2] if len(p) > 2 and math.isfinite(p[2]) else 0.0) for p in points]
-    y0, y1 = min(y - half for y, half in halves), max(y + half for y, half in halves)
+    ends = [_ends(point) for point in points]
+    y0, y1 = min(low for low, _ in ends), max(high for _, high in ends)
     if whole:  # shares: an interval may reach beyond 0 and 1, a share cannot
         y0, y1 = max(y0, 0.0), min(y1, 1.0)
     logarithmic = not whole and y0 > 0 and y1 / y0 > _STEEP
@@ -89,6 +101,18 @@ def _axes(points: Points, *, whole: bool) -> tuple[_Axis, _Axis]:
         _Axis(x0, x1, _LEFT + 6, _WIDTH - _RIGHT - 6),
         _Axis(y0, y1, _HEIGHT - _BOTTOM, _TOP, logarithmic),
     )
+
+
+def _ends(point: tuple[float, ...]) -> tuple[float, float]:
+    """Of its interval, or the point itself twice."""
+    if len(point) < 3 or not all(math.isfinite(value) for value in point[2:]):
+        return point[1], point[1]
+    return (point[2], point[3]) if len(point) > 3 else (point[1] - point[2], point[1] + point[2])
+
+
+def _told(point: tuple[float, ...], name_of: Callable[[float], str]) -> str:
+    low, high = _ends(point)
+    return name_of(point[1]) if low == high else f"{name_of(point[1])} ({name_of(low)} to {name_of(high)})"
 
 
 def _grid(horizontal: _Axis, vertical: _Axis, name_of: Callable[[float], str]) -> list[str]:
@@ -103,14 +127,16 @@ def _grid(horizontal: _Axis, vertical: _Axis, name_of: Callable[[float], str]) -
     return parts
 
 
-def _line(line: Points, colour: int, horizontal: _Axis, vertical: _Axis, *, marks: bool) -> list[str]:
+def _line(
+    line: Points, colour: int, horizontal: _Axis, vertical: _Axis, *, marks: bool, tips: Sequence[str]
+) -> list[str]:
     places = [(horizontal(p[0]), vertical(p[1])) for p in line]
     parts = []
-    halves = [p[2] if len(p) > 2 and math.isfinite(p[2]) else 0.0 for p in line]
-    if any(halves):
+    ends = [_ends(p) for p in line]
+    if any(low != high for low, high in ends):
         inside = lambda y: min(max(y, _TOP), _HEIGHT - _BOTTOM)  # noqa: E731
-        upper = [(x, inside(vertical(p[1] + half))) for (x, _), p, half in zip(places, line, halves)]
-        lower = [(x, inside(vertical(p[1] - half))) for (x, _), p, half in zip(places, line, halves)]
+        upper = [(x, inside(vertical(high))) for (x, _), (_, high) in zip(places, ends)]
+        lower = [(x, inside(vertical(low))) for (x, _), (low, _) in zip(places, ends)]
         if len(line) > 1:
             shape = "L".join(f"{x:.1f} {y:.1f}" for x, y in upper + lower[::-1])
             parts.append(f'<path class="band c{colour}" d="M{shape}Z"/>')
@@ -123,17 +149,27 @@ def _line(line: Points, colour: int, horizontal: _Axis, vertical: _Axis, *, mark
     parts.append(f'<polyline class="line c{colour}" points="{drawn}"/>')
     if marks or len(line) == 1:
         parts += [f'<circle class="c{colour}" cx="{x:.1f}" cy="{y:.1f}" r="3.4"/>' for x, y in places]
+    # what a pointer finds: larger than a mark, and on long lines not every point
+    every = -(-len(line) // _HOVERED)
+    parts += [
+        f'<circle class="hover" cx="{x:.1f}" cy="{y:.1f}" r="8" data-tip="{html.escape(tip)}"/>'
+        for (x, y), tip in [*zip(places, tips)][::every]
+    ]
     return parts
 
 
-def bars(values: Mapping[str, float], unit: str, digits: int = 3, *, most: float | None = None) -> str:
+def bars(values: Mapping[str, float], unit: str, digits: int = 3, *, most: float | None = None, colour: int = 0) -> str:
     """One horizontal bar a name, all of one colour: names tell them apart; `most` fixes the full length."""
     full = most or max([abs(value) for value in values.values()] or [1.0]) or 1.0
     parts = []
     for number, (name, value) in enumerate(values.items()):
         y, length = _ROW * number + 4, 200 * min(abs(value) / full, 1.0)
         parts.append(f"<g><title>{html.escape(name)}</title>{_text(_NAME - 8, y + 13, _short(name), 'end')}</g>")
-        parts.append(f'<rect class="c0" x="{_NAME}" y="{y}" width="{max(length, 1):.1f}" height="17" rx="3"/>')
+        tip = html.escape(f"{name}: {_digits(value, digits)} {unit}".strip())
+        parts.append(
+            f'<rect class="c{colour % COLOURS}" x="{_NAME}" y="{y}" width="{max(length, 1):.1f}" height="17" rx="3" '
+            f'data-tip="{tip}"/>'
+        )
         parts.append(_text(_NAME + 8 + length, y + 13, f"{_digits(value, digits)} {unit}".strip(), "start"))
     spoken = "; ".join(f"{name} {_digits(value, digits)} {unit}" for name, value in values.items())
     return _frame(parts, _ROW * len(values) + 6, f"bars in {unit}", spoken)

@@ -9,7 +9,7 @@ from fewer.core.registry import system_of
 from fewer.core.system import Metric
 from fewer.run.job import Job
 
-__all__ = ["in_words", "metric_of", "shown"]
+__all__ = ["in_words", "metric_of", "microseconds", "shown"]
 
 
 _SHARED = {"loss": Metric("loss", "mean of what training minimises, on the test split")}
@@ -60,3 +60,8 @@ def shown(value: float, share: bool) -> str:
     if not math.isfinite(value):
         return "-"
     return f"{100 * value:.1f} %" if share else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def microseconds(value: float) -> str:
+    """A time with its unit."""
+    return f"{value:,.0f} µs" if value >= 100 else f"{value:.2g} µs"

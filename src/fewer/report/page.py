@@ -9,18 +9,37 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fewer.core.html_table import table_rows
-from fewer.report.style import SCRIPT, STYLE
+from fewer.report.style import COLOURS, SCRIPT, STYLE
 
-__all__ = ["Page", "abreast", "cards", "details", "figure", "heading", "table", "words"]
+__all__ = ["Card", "Page", "abreast", "cards", "details", "figure", "heading", "table", "words"]
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, prose: bool = False) -> str:
-    """Rows under a head; with `prose` the later cells are sentences, which wrap."""
+Card = tuple[str, str, str]  # a large figure, what it is, and its change
+
+
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    prose: bool = False,
+    colours: Sequence[int] = (),
+) -> str:
+    """Rows under a head; with `prose` the later cells are sentences, which wrap; `colours` mark rows."""
     head = "".join(f'<th scope="col">{html.escape(str(name))}</th>' for name in columns)
     kind = "table wide" if prose else "table"
     top = f"<thead><tr>{head}</tr></thead>" if any(columns) else ""
     # a wide table scrolls by itself, also by the keyboard, and the page stays where it is
-    return f'<div class="{kind}" tabindex="0"><table>{top}<tbody>{table_rows(rows)}</tbody></table></div>'
+    label = html.escape(f"table: {', '.join(str(name) for name in columns if name)}")
+    body = _marked(table_rows(rows), colours)
+    inside = f"<table>{top}<tbody>{body}</tbody></table>"
+    return f'<div class="{kind}" tabindex="0" role="group" aria-label="{label}">{inside}</div>'
+
+
+def _marked(body: str, colours: Sequence[int]) -> str:
+    """The first cell of each row after a dot of its colour."""
+    first, *rest = body.split("<tr><td>")
+    dots = [f'<i class="dot c{colour % COLOURS}"></i>' for colour in colours] or [""] * len(rest)
+    return first + "".join(f"<tr><td>{dot}{row}" for dot, row in zip(dots, rest))
 
 
 @dataclass
@@ -53,6 +72,7 @@ class Page:
             '<button id="theme" hidden title="light or dark" aria-label="dark page"></button>'
             f'<header><h1>{html.escape(self.title)}</h1><p class="lead">{html.escape(self.lead)}</p>'
             f'<nav aria-label="sections">{links}</nav></header><main>{body}</main>'
+            '<div id="tip" role="status" hidden></div>'
             f"<footer><p>Written by fewer; nothing on this page is fetched from elsewhere.</p></footer>"
             f"<script>{SCRIPT}</script></body></html>\n"
         )
@@ -82,9 +102,14 @@ def abreast(*parts: str) -> str:
     return f'<div class="pair">{"".join(parts)}</div>'
 
 
-def cards(found: Iterable[tuple[str, str]]) -> str:
-    """Large numbers, each with what it is."""
-    shown = "".join(f'<div class="card"><b>{html.escape(a)}</b><span>{html.escape(b)}</span></div>' for a, b in found)
+def cards(found: Iterable[Card]) -> str:
+    """Large numbers, each with what it is and how it changed."""
+    shown = "".join(
+        f'<div class="card"><b>{html.escape(large)}</b><span>{html.escape(what)}</span>'
+        + (f"<em>{html.escape(change)}</em>" if change else "")
+        + "</div>"
+        for large, what, change in found
+    )
     return f'<div class="cards">{shown}</div>'
 
 

@@ -10,25 +10,40 @@ from fewer.core.registry import system_of
 from fewer.report.attacks import budgets
 from fewer.report.chapter import chapter
 from fewer.report.groups import grouped, run_name
+from fewer.report.measured import Measured, measure
 from fewer.report.page import Page, table, words
+from fewer.report.summary import summary
 from fewer.run.load import Trained
 
-__all__ = ["page_of", "run_name"]
+__all__ = ["measured_of", "page_from", "page_of", "run_name"]
 
 
-def page_of(runs: Sequence[Trained], title: str, attacks: Sequence[str] = (), limit: int = 500) -> Page:
-    """The page; attacks are counted on the first `limit` test samples, and without any named each task has its own.
-
-    The single word "none" leaves attacks out.
-    """
+def measured_of(runs: Sequence[Trained], attacks: Sequence[str] = (), limit: int = 500) -> list[Measured]:
+    """Every task's runs; attacks are counted on the first `limit` test samples, and without any named each task has
+    its own. The single word "none" leaves attacks out."""
     for attack in attacks:
         if attack != "none":
             budgets(attack)  # a wrong one is refused before minutes are spent
+    tasks = dict.fromkeys(run.job.task for run in runs)
+    return [measure(task, grouped([run for run in runs if run.job.task == task]), attacks, limit) for task in tasks]
+
+
+def page_of(
+    runs: Sequence[Trained], title: str, attacks: Sequence[str] = (), limit: int = 500, *, compare: bool = False
+) -> Page:
+    """The page: a summary, a chapter for each task, how to read it, and where the numbers come from."""
+    return page_from(measured_of(runs, attacks, limit), runs, title, limit=limit, compare=compare)
+
+
+def page_from(
+    every: Sequence[Measured], runs: Sequence[Trained], title: str, *, limit: int = 500, compare: bool = False
+) -> Page:
+    """The same of what was measured before."""
     count = f"{len(runs)} run{'s' if len(runs) > 1 else ''}"
     page = Page(title, f"{count}; everything below was measured from their files, on this machine.")
-    for task in dict.fromkeys(run.job.task for run in runs):
-        own = grouped([run for run in runs if run.job.task == task])
-        page.add(system_of(task).description.heading, *chapter(task, own, attacks, limit))
+    page.add("Summary", *summary(every))
+    for one in every:
+        page.add(system_of(one.task).description.heading, *chapter(one, limit, compare=compare))
     page.add("How to read this", *_reading())
     page.add(
         "Where the numbers come from",
@@ -45,8 +60,10 @@ def _reading() -> list[str]:
     return [
         words(
             "Metrics are of the test split, after the last step or with the weights that validation chose: no "
-            "checkpoint was picked by looking at them. A ± is half of a 95 % confidence interval over seeds "
-            "(Student's t); where there is one seed there is none, and a difference may be luck."
+            "checkpoint was picked by looking at them. Brackets are 95 % intervals: over seeds (Student's t) where "
+            "there are several, else over the units of the test split (Wilson's for right and wrong, a bootstrap for "
+            "other figures), which says nothing of what another seed would have given. Changes against dense are "
+            "paired where both were judged on the same units."
         ),
         words(
             "Sizes are whole files. A pack holds the kept weights and everything needed to predict; float32 is "

@@ -16,10 +16,12 @@ from torch.utils import _pytree as pytree
 
 from fewer.core.engines.evaluate import predictor
 from fewer.core.errors import UserError
+from fewer.core.registry import system_of
+from fewer.core.system import imported
 from fewer.packs import VALUES, pack
 from fewer.report.attacks import shortened
 from fewer.run.load import Trained
-from fewer.run.packing import pack_run
+from fewer.run.packing import carried_bytes, pack_run
 
 __all__ = ["Sizes", "sizes_of"]
 
@@ -36,6 +38,7 @@ class Sizes:
     torch_us: float = float("nan")
     pack_us: float = float("nan")
     why: str = ""
+    carried: int = 0  # bytes that `fewer pack` adds, such as a map
 
     @property
     def smaller(self) -> float:
@@ -57,14 +60,20 @@ def sizes_of(run: Trained) -> Sizes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.pack"
         try:
-            packed["float32"] = pack_run(run, path)
+            packed["float32"] = pack_run(run, path, bare=True)
             exact = pack.load(path)
             times = _timed(run, exact)
             for kind in VALUES[1:]:
                 packed[kind] = _rounded(exact, path, kind)
         except UserError as error:
             why = f"a pack: {error}"
-    return Sizes(dense, packed, *times, why)
+    carried = _carried(run) if packed else 0
+    return Sizes(dense, packed, *times, why, carried)
+
+
+def _carried(run: Trained) -> int:
+    own = system_of(run.job.task).carry
+    return carried_bytes(imported(own)(run.task)) if own else 0
 
 
 def _rounded(exact: pack.Pack, path: Path, kind: str) -> int:

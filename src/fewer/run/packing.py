@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +15,20 @@ from torch import Tensor
 from fewer.core.data import convert
 from fewer.core.engines.state import check_finite
 from fewer.core.errors import UserError
+from fewer.core.registry import system_of
 from fewer.core.seed import Stream
+from fewer.core.system import imported
 from fewer.packs import pack
 from fewer.packs.trace.trace import trace
 from fewer.run.load import Trained
 
-__all__ = ["by_name", "pack_run"]
+__all__ = ["by_name", "carried_bytes", "pack_run"]
 
 _CALIBRATION = 512  # training samples from which int8 chooses its steps
 
 
-def pack_run(run: Trained, path: str | Path, values: str = "float32") -> int:
-    """Write the run's prediction as a pack; its length in bytes."""
+def pack_run(run: Trained, path: str | Path, values: str = "float32", *, bare: bool = False) -> int:
+    """Write the run's prediction as a pack; its length in bytes. A bare one carries the prediction and no more."""
     check_finite(run.modules, str(run.path))
     task = run.task
     first = next(parameter for module in run.modules.values() for parameter in module.parameters())
@@ -47,6 +52,9 @@ def pack_run(run: Trained, path: str | Path, values: str = "float32") -> int:
         "task": run.job.task, "settings": list(run.job.settings), "metrics": run.metrics,
         "prune": run.job.prune.described() if run.job.prune else None, "harden": run.job.harden,
     }  # fmt: skip
+    carry = system_of(run.job.task).carry
+    if carry and not bare and (carried := imported(carry)(task)):
+        settings["carried"] = carried
     if values != "float32":
         settings["figures_of"] = "the run, before its values were rounded"
     calibration = None
@@ -55,6 +63,11 @@ def pack_run(run: Trained, path: str | Path, values: str = "float32") -> int:
         sample = by_name(task.inputs(task.data("train").take(torch.arange(count))))
         calibration = [np.asarray(tensor) for tensor in sample.values()]
     return pack.write(path, program, tensors, masks=masks, values=values, settings=settings, calibration=calibration)
+
+
+def carried_bytes(carried: Mapping[str, Any] | None) -> int:
+    """How many bytes of a file are what it takes along beside its network, as the file compresses it."""
+    return len(zlib.compress(json.dumps(carried, separators=(",", ":")).encode(), 9)) if carried else 0
 
 
 def by_name(inputs: Any) -> dict[str, Tensor]:

@@ -51,6 +51,8 @@ def description(
             operations.update({method: {**told, "security": []} for method, told in operations.items()})
     components = {**found.get("components", {}), "securitySchemes": {"token": _BEARER}}
     return {**found, "paths": paths, "components": components, "security": [{"token": []}]}
+
+
 def described_task(task: str, service: Service, page: Path | None) -> dict[str, Any]:
     """A served task in words, for the pages: what it is, what its figures mean, and whether it has pictures."""
     system = system_of(task)

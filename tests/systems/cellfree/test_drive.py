@@ -39,13 +39,27 @@ def npz_of(path: Path, rows: NDArray[np.float64]) -> Path:
     return path
 
 
-def world(path: Path) -> World:
-    return World.make(Settings(maps=str(path), candidates=2, measured=2))
+def world(path: Path, unheard: str = "") -> World:
+    return World.make(Settings(maps=str(path), candidates=2, measured=2, unheard=unheard))
 
 
-@pytest.mark.parametrize("mark", ["-999", "-999.0", "-9999", "-32768", "2147483647", "nan"])
-def test_a_mark_for_not_heard_is_the_same_as_an_empty_cell(mark: str, tmp_path: Path) -> None:
-    marked = world(csv_of(tmp_path / "marked.csv", walk(), l7c3=mark, l9c5=mark)).deployment
+@pytest.mark.parametrize("word", ["nan", "N/A", "n/a", "NA", "#N/A", "NULL", "-", "--", "None"])
+def test_a_word_for_nothing_is_the_same_as_an_empty_cell(word: str, tmp_path: Path) -> None:
+    said = world(csv_of(tmp_path / "said.csv", walk(), l7c3=word, l9c5=word)).deployment
+    empty = world(csv_of(tmp_path / "empty.csv", walk(), l7c3="", l9c5="")).deployment
+    assert np.array_equal(said.gain_db(walk()[:, :2]), empty.gain_db(walk()[:, :2]))
+
+
+@pytest.mark.parametrize("mark", ["-999", "-9999", "-32768", "2147483647"])
+def test_a_mark_is_refused_with_its_line_and_what_to_do(mark: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=f"log.csv with {mark} dBm of access point mast in line 7") as caught:
+        world(csv_of(tmp_path / "log.csv", walk(), l7c4=mark))
+    assert f"--set unheard={mark}" in str(caught.value)
+
+
+@pytest.mark.parametrize("mark", ["-999", "-999.0", "-9999", "2147483647"])
+def test_a_mark_that_is_named_is_the_same_as_an_empty_cell(mark: str, tmp_path: Path) -> None:
+    marked = world(csv_of(tmp_path / "marked.csv", walk(), l7c3=mark, l9c5=mark), f"7,{mark}").deployment
     empty = world(csv_of(tmp_path / "empty.csv", walk(), l7c3="", l9c5="")).deployment
     assert np.array_equal(marked.gain_db(walk()[:, :2]), empty.gain_db(walk()[:, :2]))
     assert marked.silent_db == empty.silent_db > -130
@@ -53,10 +67,10 @@ def test_a_mark_for_not_heard_is_the_same_as_an_empty_cell(mark: str, tmp_path: 
 
 @pytest.mark.parametrize("value", ["0", "85", "3.5", "-160.5", "-500", "inf", "-inf", "1e30"])
 def test_a_power_that_cannot_be_is_refused_with_its_line(value: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="access point 2 in line 7") as caught:
+    with pytest.raises(UserError, match="access point mast in line 7") as caught:
         world(csv_of(tmp_path / "log.csv", walk(), l7c4=value))
     said = str(caught.value)
-    assert "log.csv" in said and f"{float(value):g} dBm" in said and "-160" in said and "\n" not in said
+    assert "log.csv" in said and f"{float(value):.10g} dBm" in said and "-160" in said and "\n" not in said
 
 
 def test_the_ends_of_the_range_are_taken(tmp_path: Path) -> None:
@@ -80,7 +94,7 @@ def test_lines_are_counted_as_an_editor_does_also_after_empty_ones(tmp_path: Pat
     path.write_text("\n".join([*lines[:3], "", "", *lines[3:]]))
     with pytest.raises(UserError, match="line 11"):
         world(path)
-    with pytest.raises(UserError, match="'loud' in line 6"):
+    with pytest.raises(UserError, match="'loud' in line 6, column roof@10:20"):
         world(csv_of(tmp_path / "words.csv", walk(), l6c3="loud"))
 
 
@@ -89,7 +103,7 @@ def test_silent_places_are_left_out_and_counted(mark: float, tmp_path: Path) -> 
     rows = walk(1500)
     rows[[7, 70, 700, 1400], 2:] = mark
     with pytest.warns(Notice, match=r"log.csv: left out 4 of 1,500 places where nothing was heard, first line 9"):
-        found = world(csv_of(tmp_path / "log.csv", rows))
+        found = world(csv_of(tmp_path / "log.csv", rows), "-999")
     kept = world(npz_of(tmp_path / "kept.npz", np.delete(rows, [7, 70, 700, 1400], axis=0)))
     for part in ("train", "test"):
         assert np.array_equal(found.survey(9999, part=part).phones, kept.survey(9999, part=part).phones)
@@ -120,6 +134,8 @@ def test_marks_in_maps_are_pixels_that_are_not_heard(tmp_path: Path) -> None:
     marked[1, 2, 3], empty[1, 2, 3] = -9999.0, np.nan
     for name, one in (("marked", marked), ("empty", empty)):
         np.savez(tmp_path / f"{name}.npz", access_points=POINTS, maps_db=one, pixel_m=20.0)
-    found = [world(tmp_path / f"{name}.npz").deployment for name in ("marked", "empty")]
+    found = [world(tmp_path / f"{name}.npz", "-9999").deployment for name in ("marked", "empty")]
     grid = np.stack(np.meshgrid(np.arange(10) * 20.0 + 10, np.arange(10) * 20.0 + 10), axis=-1).reshape(-1, 2)
     assert np.array_equal(*[one.gain_db(grid) for one in found])
+    with pytest.raises(UserError, match="-9999 dB in map 1, row 2, column 3"):
+        world(tmp_path / "marked.npz")

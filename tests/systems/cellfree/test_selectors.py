@@ -13,10 +13,11 @@ from fewer.systems.cellfree.task.selectors.boosting import Boosting
 from fewer.systems.cellfree.task.selectors.ceiling import Ceiling, ceiling_table, closeness
 from fewer.systems.cellfree.task.selectors.kriging import Kriging
 from fewer.systems.cellfree.task.selectors.particles import Bayes, Fingerprint
+from fewer.systems.cellfree.task.selectors.reporting import Reporting
 from fewer.systems.cellfree.task.selectors.selector import Frequency, Nearest, at_most
 from fewer.systems.cellfree.task.settings import Settings
 from fewer.systems.cellfree.task.statistics import average_precision, calibration_error, metrics, roc_area
-from fewer.systems.cellfree.task.survey import World
+from fewer.systems.cellfree.task.survey import Survey, World
 from fewer.systems.cellfree.task.world.deployment import Deployment
 
 SMALL = Settings(access_points=25, side_m=500.0, candidates=8, train_phones=1500, deployment_seed=5)
@@ -119,16 +120,45 @@ def test_closeness_puts_the_ceiling_on_the_same_phones(world, surveys):
     assert 0.3 < rows[0]["share_of_ceiling"] < 1.0
 
 
-def test_the_ceiling_knows_that_reports_are_rounded_and_refuses_old_ones(world, surveys):
+def test_the_ceiling_knows_that_reports_are_rounded(world):
     coarse = World.make(replace(SMALL, quantum_db=8.0))
     ceiling = Ceiling.of(coarse, places=60_000, measured=5)
     test = coarse.survey(600, part="test")
     top = closeness({}, test, ceiling)[-1]["other_average_precision"]
     exact = closeness({}, test, replace(ceiling, world=world))[-1]["other_average_precision"]
     assert top > exact + 0.02
-    old = replace(ceiling, world=World.make(replace(SMALL, stale=0.5, stale_m=20.0)))
-    with pytest.raises(UserError, match="stale="):
-        closeness({}, test, old)
+
+
+def log_loss(ceiling: Ceiling, test: Survey, error_db: float) -> float:
+    pad = ceiling.particles.signal_db.shape[1] - test.rsrp_db.shape[1]
+    rsrp, reported = (np.pad(part, ((0, 0), (0, pad))) for part in (test.rsrp_db, test.reported))
+    scores = ceiling.scores(test.master, rsrp, reported, error_db=error_db)[:, 1:].clip(1e-3, 1 - 1e-3)
+    serves = test.serves(SMALL.threshold_db)[:, 1:]
+    return float(-np.where(serves, np.log(scores), np.log(1 - scores)).mean())
+
+
+def test_the_ceiling_knows_that_reports_are_old():
+    """It is above whatever takes old reports for fresh ones, at any width."""
+    moved = World.make(replace(SMALL, stale=0.4, stale_m=60.0, error_db=1.0))
+    ceiling, test = Ceiling.of(moved, places=60_000, measured=5), moved.survey(600, part="test")
+    fresh = replace(ceiling, world=replace(moved, settings=replace(moved.settings, stale=0.0)))
+    knowing = log_loss(ceiling, test, 1.0)
+    assert all(knowing < log_loss(fresh, test, width) - 0.01 for width in (1.0, 2.0, 4.0, 8.0))
+    none = replace(ceiling, particles=replace(ceiling.particles, before_db=None))
+    with pytest.raises(UserError, match="places that know what lay before"):
+        closeness({}, test, none)
+
+
+@pytest.mark.parametrize(("error_db", "quantum_db", "stale"), [(2.0, 0.0, 0.3), (1.0, 3.0, 0.0), (0.5, 6.0, 0.5)])
+def test_the_likelihood_of_a_report_is_how_often_it_is_drawn(error_db: float, quantum_db: float, stale: float):
+    random, here, before = np.random.default_rng(0), -80.3, -86.9
+    old = random.uniform(size=400_000) < stale
+    drawn = np.where(old, before, here) + error_db * random.standard_normal(len(old))
+    drawn = quantum_db * np.round(drawn / quantum_db) if quantum_db else np.round(drawn)
+    values, counts = np.unique(drawn.round(6), return_counts=True)
+    fine = values[:, None] if quantum_db else values[:, None] + np.linspace(-0.495, 0.495, 100)  # of a density
+    likely = np.exp(Reporting(error_db, quantum_db, stale).log_likelihood(fine - here, fine - before)).mean(axis=1)
+    assert np.abs(likely / likely.sum() - counts / counts.sum()).max() < 0.004
 
 
 def test_measuring_next_prefers_what_is_open(world, surveys):

@@ -17,20 +17,26 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--values", default="float32", help=f"{either(VALUES)}: lossless, rounded or calibrated"
     )
     offer(values, VALUES)
+    parser.add_argument("--bare", action="store_true", help="the prediction alone, without a map that it would carry")
     add_changes(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Write it, say how small it is."""
     from fewer.cli.show import show
-    from fewer.packs.pack import Allowance, unpack
-    from fewer.run.load import load
-    from fewer.run.packing import pack_run
+    from fewer.packs.pack import Allowance, load
+    from fewer.run.load import load as load_run
+    from fewer.run.packing import carried_bytes, pack_run
 
-    trained = load(arguments.run, arguments.set)
-    written = pack_run(trained, arguments.out, arguments.values)
-    dense = sum(4 * tensor.size for tensor in unpack(arguments.out, allowance=Allowance.unlimited()).values())
+    trained = load_run(arguments.run, arguments.set)
+    written = pack_run(trained, arguments.out, arguments.values, bare=arguments.bare)
+    packed = load(arguments.out, allowance=Allowance.unlimited())
+    carried = carried_bytes(packed.settings.get("carried"))
+    dense = sum(4 * tensor.size for tensor in packed.tensors().values())
     show(
-        {"pack": arguments.out, "bytes": written, "dense_bytes": dense, "times_smaller": round(dense / written, 2)},
+        {
+            "pack": arguments.out, "bytes": written, **({"of_them_carried": carried} if carried else {}),
+            "dense_bytes": dense, "times_smaller": round(dense / (written - carried), 2),
+        },
         arguments.json,
-    )
+    )  # fmt: skip

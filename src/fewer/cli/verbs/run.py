@@ -7,6 +7,7 @@ import math
 import sys
 import zlib
 from pathlib import Path
+from typing import Any
 from zipfile import BadZipFile
 
 from fewer.cli.opened import add_pack, opened
@@ -39,7 +40,8 @@ def run(arguments: argparse.Namespace) -> None:
         shapes = {name: {part.name: list(part.shape) for part in network.program.inputs}
                   for name, network in pack.networks.items()}  # fmt: skip
         kernels = {"kernels": missing()} if missing() else {}
-        show({**pack.settings, **count(pack).metrics(), "inputs": shapes, **kernels}, arguments.json)
+        told = {**pack.settings, **count(pack).metrics(), "inputs": shapes, **kernels}
+        show(told if arguments.json else _told(told), arguments.json)
         return
     inputs = {name: _checked(value, pack.settings.get("task")) for name, value in _inputs(arguments).items()}
     answer = pack.predict(**inputs) if _named(arguments) else pack.predict(inputs["x"])
@@ -52,6 +54,18 @@ def run(arguments: argparse.Namespace) -> None:
         show(np.asarray(answer).tolist(), True)
     else:
         np.savetxt(sys.stdout, np.asarray(answer).reshape(len(answer), math.prod(answer.shape[1:])), fmt="%.6g")
+
+
+def _told(info: dict[str, Any]) -> dict[str, Any]:
+    """For people: of what the pack carries, names are told and tables are counted."""
+    told = {name: value for name, value in info.items() if name != "carried"}
+    for name, value in dict(info.get("carried") or {}).items():
+        if isinstance(value, list):
+            words = all(isinstance(one, str) for one in value)
+            told[name] = ", ".join(value) if words else f"{len(value):,} rows"
+        else:
+            told[name] = value
+    return told
 
 
 def _checked(values, task):  # type: ignore[no-untyped-def]

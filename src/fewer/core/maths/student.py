@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 
-__all__ = ["student_t"]
+__all__ = ["student_p", "student_t"]
 
 _HALVINGS = 60  # of the angle: to the last bit of a float
 
@@ -18,6 +18,11 @@ def student_t(freedom: int, level: float = 0.95) -> float:
         angle = (low + high) / 2
         low, high = (angle, high) if _within(angle, freedom) < level else (low, angle)
     return math.sqrt(freedom) * math.tan((low + high) / 2)
+
+
+def student_p(t: float, freedom: int) -> float:
+    """How often chance alone is at least that far from zero, on either side."""
+    return 1.0 - _within(math.atan(abs(t) / math.sqrt(freedom)), freedom)
 
 
 def _within(angle: float, freedom: int) -> float:

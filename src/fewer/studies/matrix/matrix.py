@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fewer.core.errors import UserError
-from fewer.report.groups import Interval, interval
+from fewer.report.groups import HalfInterval, interval
 from fewer.studies.matrix.cases import Case, cases, expect_device, grid, recipe, size_of
 from fewer.studies.matrix.measure import Asked, measure_all, spelled
 from fewer.studies.matrix.page import page
@@ -36,8 +36,8 @@ class Cell:
     method: str
     sparsity: float
     metric: str
-    quality: Interval
-    attacked: Interval
+    quality: HalfInterval
+    attacked: HalfInterval
     pack_bytes: int | None
     latency_ms: float | None
     seeds: int

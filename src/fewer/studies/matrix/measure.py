@@ -25,7 +25,7 @@ from fewer.core.errors import UserError
 from fewer.core.files.atomic import write_atomically
 from fewer.core.mask import dense, kept
 from fewer.packs import pack
-from fewer.report.groups import Interval
+from fewer.report.groups import HalfInterval
 from fewer.run.load import Trained, load
 from fewer.run.packing import pack_run
 from fewer.studies.matrix.cases import Case
@@ -36,7 +36,7 @@ __all__ = ["Asked", "measure", "measure_all", "spelled"]
 _CALLS = 15
 
 
-def spelled(found: Interval) -> str:
+def spelled(found: HalfInterval) -> str:
     """As a table shows it."""
     mean, half = found
     if not math.isfinite(mean):

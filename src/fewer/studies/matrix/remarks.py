@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fewer.report.groups import Interval
+from fewer.report.groups import HalfInterval
 from fewer.studies.remarks import Record
 
 __all__ = ["winners"]
@@ -28,7 +28,7 @@ def winners(record: Record) -> list[str]:
     return lines
 
 
-def _mean(row: Sequence[Any]) -> Interval:
+def _mean(row: Sequence[Any]) -> HalfInterval:
     """Of a cell as the table spells it; of one seed the interval is unknown, and nothing is told apart by it."""
     mean, _, half = row[4].partition(" ± ")
     return float(mean), float(half or "nan")

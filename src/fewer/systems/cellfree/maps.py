@@ -10,9 +10,10 @@ import numpy as np
 from fewer.report.png import data_address, png
 
 if TYPE_CHECKING:
-    from fewer.systems.cellfree.task.arrays import Floats
+    from fewer.systems.cellfree.task.arrays import Floats, Integers
     from fewer.systems.cellfree.task.selectors.selector import Selection
     from fewer.systems.cellfree.task.survey import World
+    from fewer.systems.cellfree.task.world.deployment import Deployment
 
 __all__ = ["LEGEND", "map_of"]
 
@@ -43,21 +44,43 @@ def map_of(world: World, phone: Floats, selection: Selection) -> str:
         f'<line class="line c0" x1="{here[0]:.1f}" y1="{here[1]:.1f}" x2="{place[n, 0]:.1f}" y2="{place[n, 1]:.1f}"/>'
         for n in chosen
     ]
-    parts += [_dot(p, 2.6, "soft") for p in place]
+    parts += [_dot(p, 2.6, "soft", deployment.name(n)) for n, p in enumerate(place)]
     parts += [f'<circle class="ring" cx="{p[0]:.1f}" cy="{p[1]:.1f}" r="8.5"/>' for p in place[true]]
-    parts += [_dot(place[n], 4.6, "c0") for n in chosen]
-    parts.append(_dot(here, 6.5, "c4"))
-    right = len(np.intersect1d(chosen, true))
-    said = f"{len(chosen)} access points chosen, {len(true)} should serve, {right} in common"
-    label = html.escape(f"map of {side:g} m: {said}")
+    parts += [_dot(place[n], 4.6, "c0", f"{deployment.name(int(n))}, chosen") for n in chosen]
+    parts.append(_dot(here, 6.5, "c4", "the phone"))
+    parts += [_name(place[n], deployment.name(int(n))) for n in np.union1d(chosen, true)]
+    said = _said(deployment, chosen, true)
+    label = html.escape(f"map of {side:,.0f} m x {side:,.0f} m: {said}")
     return (
         f'<svg class="map" viewBox="0 0 {_SIDE} {_SIDE}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
         f'<p class="soft">{html.escape(said)}.</p>'
     )
 
 
-def _dot(place: Floats, radius: float, kind: str) -> str:
-    return f'<circle class="{kind}" cx="{place[0]:.1f}" cy="{place[1]:.1f}" r="{radius}"/>'
+def _said(deployment: Deployment, chosen: Integers, true: Integers) -> str:
+    """Who was chosen and who should have been, by name."""
+    said = f"Chosen: {_names(deployment, chosen)}"
+    missed, needless = np.setdiff1d(true, chosen), np.setdiff1d(chosen, true)
+    said += f". Missed: {_names(deployment, missed)}" if len(missed) else ""
+    said += f". Needless: {_names(deployment, needless)}" if len(needless) else ""
+    return said if len(missed) or len(needless) else f"{said}: all that should serve, and no other"
+
+
+def _names(deployment: Deployment, access_points: Integers) -> str:
+    return ", ".join(deployment.name(int(n)) for n in access_points)
+
+
+def _dot(place: Floats, radius: float, kind: str, said: str) -> str:
+    title = f"<title>{html.escape(said)}</title>"
+    return f'<circle class="{kind}" cx="{place[0]:.1f}" cy="{place[1]:.1f}" r="{radius}">{title}</circle>'
+
+
+def _name(place: Floats, said: str) -> str:
+    """Beside its access point, on the side where there is room."""
+    left = place[0] > 0.7 * _SIDE
+    at, anchor = (place[0] - 12, "end") if left else (place[0] + 12, "start")
+    y = min(max(place[1] + 4, 12.0), _SIDE - 5.0)
+    return f'<text class="halo" x="{at:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html.escape(said)}</text>'
 
 
 def _heard(world: World, master: int) -> str:

@@ -17,7 +17,7 @@ AREAS_M = {"paper": {100: 1000.0, 50: 2000.0}, "paper-density": {100: 2000.0, 50
 
 _LITERAL = {
     "access_points": 100, "side_m": AREAS_M["paper"][100], "model": "sage-literal", "gain_at_1km_db": -35.3,
-    "shadowing": "claussen8",
+    "shadowing": "claussen8", "learn_missing": 0.0,
 }  # fmt: skip
 _PAPER = {"settings": _LITERAL, "steps": 5000, "batch": 100, "optimizer": "adam,lr=1e-3"}  # 50 epochs of 100 graphs
 
@@ -37,7 +37,7 @@ READINGS: dict[str, dict[str, Any]] = {
     # a place says nothing of the next
     "paper-white": {**_PAPER, "settings": {**_LITERAL, "decorrelation_m": 0.0}},
     # masks beside the inputs, which are scaled; exact maps; the task's own learning rate
-    "improved": {"settings": {"model": "sage"}, "steps": 5000, "batch": 100},
+    "improved": {"settings": {"model": "sage", "learn_missing": 0.0}, "steps": 5000, "batch": 100},
 }
 
 PRESETS: dict[str, dict[str, Any]] = {

@@ -25,6 +25,7 @@ from fewer.serve.limits import Gate, Refusal
 from fewer.serve.models import Model
 from fewer.serve.service import Row, Schema, Service, object_schema
 from fewer.serve.written import shares
+from fewer.systems.cellfree.carried import opened
 from fewer.systems.cellfree.quality import choice_quality
 from fewer.systems.cellfree.task.settings import Settings
 
@@ -34,6 +35,7 @@ _PIXELS = 96  # of the map's background, a side
 _QUALITY_PIXELS = 64  # of the layer that shows where the choice is right, a side
 _LOUDEST = 10_000  # dB
 _HEARD = "signal of the master, then of the access points that its phones measure; null for one not reported"
+_FURTHEST_M = 1e8  # from the origin of whatever coordinates a network has
 _ENDINGS = 1 << 14  # of answers that are kept, two megabytes
 _SLOTS = 62  # whose bits a whole number holds
 _TOGETHER = 256  # phones that are written at once: half a millisecond
@@ -43,8 +45,8 @@ class Place(BaseModel):
     """Where a phone is."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    x_m: float = Field(ge=0, le=1e7, allow_inf_nan=False)
-    y_m: float = Field(ge=0, le=1e7, allow_inf_nan=False)
+    x_m: float = Field(ge=-_FURTHEST_M, le=_FURTHEST_M, allow_inf_nan=False)
+    y_m: float = Field(ge=-_FURTHEST_M, le=_FURTHEST_M, allow_inf_nan=False)
     model: str | None = None
 
 
@@ -55,15 +57,17 @@ class _Facts:
     count: int  # access points
     measured: int
     candidates: list[list[int]] | None  # by master
+    names: tuple[str, ...]  # of the access points, where they have any
     shares: str  # how a row of probabilities is written
     endings: dict[tuple[int, int], str]  # what follows them, by master and the bits of who is chosen
 
     @classmethod
     def of(cls, model: Model, world: Any) -> _Facts:
         known = None if isinstance(world, str) else world.clusters.candidates.tolist()
+        names = () if isinstance(world, str) else world.deployment.names
         slots = len(model.predict(model.blank(1))[0])
         count = _count(model) if known is None else len(known)
-        return cls(count, model.inputs[1].shape[0], known, ",".join(["%.6f"] * slots), {})
+        return cls(count, model.inputs[1].shape[0], known, names, ",".join(["%.6f"] * slots), {})
 
     def ending(self, candidates: list[list[int]], master: int, chosen: int) -> str:
         """The candidates and those of them whose bits are set, and the end of the phone's object."""
@@ -72,10 +76,18 @@ class _Facts:
             if len(self.endings) >= _ENDINGS:
                 self.endings.clear()
             near = candidates[master]
-            serving = ",".join(str(c) for slot, c in enumerate(near) if slot == 0 or chosen >> slot & 1)
-            found = f'],"candidates":[{",".join(map(str, near))}],"access_points":[{serving}]}}'
+            serving = [c for slot, c in enumerate(near) if slot == 0 or chosen >> slot & 1]
+            found = f'],"candidates":{_written(near)},"access_points":{_written(serving)}{self.called(serving)}}}'
             self.endings[(master, chosen)] = found
         return found
+
+    def called(self, chosen: list[int]) -> str:
+        """The names of the chosen as the end of an object, where there are names."""
+        return f',"names":{json.dumps([self.names[c] for c in chosen])}' if self.names else ""
+
+
+def _written(numbers: list[int]) -> str:
+    return f"[{','.join(map(str, numbers))}]"
 
 
 class CellFreeService(Service):
@@ -130,11 +142,11 @@ class CellFreeService(Service):
         if facts.candidates is None or total - total != 0:  # NaN, for which JSON has no number
             return json.dumps(self._phone(model, row[0], output)).encode()
         candidates = facts.candidates[row[0]]
-        chosen = [str(c) for c, p in zip(candidates, output) if p >= 0.5 or c == row[0]]
+        chosen = [c for c, p in zip(candidates, output) if p >= 0.5 or c == row[0]]
         shares = facts.shares % tuple(output)
         return (
-            f'{{"master":{row[0]},"probabilities":[{shares}],"candidates":[{",".join(map(str, candidates))}],'
-            f'"access_points":[{",".join(chosen)}]}}'
+            f'{{"master":{row[0]},"probabilities":[{shares}],"candidates":{_written(candidates)},'
+            f'"access_points":{_written(chosen)}{facts.called(chosen)}}}'
         ).encode()
 
     def _phones(self, model: Model, master: Array, rsrp: Array) -> list[Array]:
@@ -184,7 +196,9 @@ class CellFreeService(Service):
             return said
         candidates = known[master]
         chosen = [c for slot, (c, p) in enumerate(zip(candidates, probabilities)) if slot == 0 or p >= 0.5]
-        return {**said, "candidates": candidates, "access_points": chosen}
+        names = self._facts[model.name].names
+        called = {"names": [names[c] for c in chosen]} if names else {}
+        return {**said, "candidates": candidates, "access_points": chosen, **called}
 
     def request_schema(self) -> Schema:
         model = next(iter(self.models.values()))
@@ -207,8 +221,9 @@ class CellFreeService(Service):
     def answer_schema(self) -> Schema:
         whole: Schema = {"type": "array", "items": {"type": "integer"}}
         shares: Schema = {"type": "array", "items": {"type": ["number", "null"]}}
-        fields = {"master": {"type": "integer"}, "probabilities": shares, "candidates": whole, "access_points": whole}
-        phone = object_schema(fields, optional=("candidates", "access_points"))
+        fields = {"master": {"type": "integer"}, "probabilities": shares, "candidates": whole, "access_points": whole,
+                  "names": {"type": "array", "items": {"type": "string"}}}  # fmt: skip
+        phone = object_schema(fields, optional=("candidates", "access_points", "names"))
         return {"oneOf": [phone, object_schema({"phones": {"type": "array", "items": phone}})]}
 
     def router(self, gate: Gate) -> APIRouter:
@@ -247,6 +262,7 @@ class CellFreeService(Service):
             "measured": int(world.settings.measured),
             "candidates": int(world.settings.candidates),
             "access_points": np.round(deployment.access_points, 2).tolist(),
+            "names": [deployment.name(index) for index in range(len(deployment))],
             "strength_db": np.round(strength).astype(int).tolist(),
         }
 
@@ -273,7 +289,8 @@ class CellFreeService(Service):
             area = f"{west:g} to {west + side:g} m and {south:g} to {south + side:g} m"
             raise Refusal(422, f"a place at {place.x_m:g} m, {place.y_m:g} m; expected {area}")
         where = np.array([[place.x_m, place.y_m]])
-        seed = (round(place.x_m * 1e3) + round(place.y_m * 1e3)) % 2**63  # the same place reports the same again
+        # the same place reports the same again
+        seed = (round((place.x_m - west) * 1e3) + round((place.y_m - south) * 1e3)) % 2**63
         survey = world.survey_at(where, np.random.default_rng(seed))
         arrays = self._phones(model, survey.master.astype(np.int64), np.where(survey.reported, survey.rsrp_db, np.nan))
         master = int(survey.master[0])
@@ -311,7 +328,10 @@ def _world(model: Model) -> Any:
     try:
         from fewer.systems.cellfree.task.survey import World
 
-        return World.make(from_text(Settings, [str(word) for word in model.pack.settings.get("settings", [])]))
+        settings = from_text(Settings, [str(word) for word in model.pack.settings.get("settings", [])])
+        if carried := model.pack.settings.get("carried"):
+            return opened(carried, settings)
+        return World.make(settings)
     except ModuleNotFoundError as error:
         return f"{error.name} is not installed; pip install 'fewer[cellfree]'"
     except UserError as error:

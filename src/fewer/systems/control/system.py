@@ -37,6 +37,7 @@ SYSTEM = System(
     },
     install="fewer[control]",
     picture=f"{_AT}.report:acting",
+    units=f"{_AT}.report:units",
     shorten=f"{_AT}.report:shortened",
     service=f"{_AT}.service:ControlService",
     page=f"{_AT}.page",

@@ -35,6 +35,7 @@ SYSTEM = System(
     },
     install="fewer[nowcast]",
     picture=f"{_AT}.report:rained",
+    units=f"{_AT}.report:units",
     shorten=f"{_AT}.report:shortened",
     service=f"{_AT}.service:NowcastService",
     page=f"{_AT}.page",

@@ -84,7 +84,7 @@ def _graph(rounds: int) -> Row:
         raise MissingExtra(
             "no torch_geometric", "PyTorch Geometric to compare with", "pip install 'fewer[dev]'"
         ) from None
-    task = CellFree(Settings(model="sage", train_phones=PHONES, test_phones=PHONES))
+    task = CellFree(Settings(model="sage", learn_missing=0.0, train_phones=PHONES, test_phones=PHONES))
     survey, net = task.survey("test"), fresh_modules(task, 0)["net"]
     graph, reports = hetero_data(task.world, survey), task.inputs(phones_of(survey))
     nets, noise = NetworkSet({"net": net}, training=False), Stream(torch.tensor(0), torch.tensor(0))

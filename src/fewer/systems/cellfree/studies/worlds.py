@@ -20,7 +20,7 @@ from fewer.run.options import job_of
 from fewer.studies.order import Order
 from fewer.studies.plan import Planned
 from fewer.systems.cellfree.presets import AREAS_M, PRESETS
-from fewer.systems.cellfree.task.measured import read_deployment
+from fewer.systems.cellfree.task.files.measured import read_deployment
 from fewer.systems.cellfree.task.settings import Settings
 from fewer.systems.cellfree.task.survey import World
 from fewer.systems.cellfree.task.task import CellFree

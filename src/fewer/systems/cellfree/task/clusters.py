@@ -38,8 +38,9 @@ class Clusters:
 def _checked(deployment: Deployment, candidates: int, measured: int) -> None:
     if candidates >= len(deployment):
         raise UserError(
-            f"{candidates} candidates of {len(deployment)} access points", "fewer candidates than access points"
-        )
+            f"{candidates} candidates of {len(deployment)} access points", "fewer candidates than access points",
+            f"set candidates to at most {len(deployment) - 1}",
+        )  # fmt: skip
     if not 1 <= measured <= candidates + 1:
         raise UserError(f"{measured} measured access points", f"1 to {candidates + 1}: the master and candidates")
 

@@ -32,6 +32,7 @@ class Settings:
     shadowing: str = setting("fft", "map generator: " + ", ".join(SHADOW_METHODS))
     pixel_m: float = setting(5.0, "pixel of the shadow maps", "m")
     maps: str = setting("", "file with measured maps or a drive test (.npz or .csv); replaces the simulator")
+    unheard: str = setting("", "numbers of that file that mark what was not heard, such as -999; empty: none")
     deployment_seed: int = setting(0, "seed of positions, maps and phones")
     measured: int = setting(3, "access points a phone measures, master included; 1 to 8, more to compare")
     error_db: float = setting(0.0, "standard deviation of the measurement error", "dB")
@@ -46,6 +47,7 @@ class Settings:
         "local", "local (cost independent of size), sage (the paper's, inputs scaled), sage-literal (raw)"
     )
     width: int = setting(96, "hidden width of the local model")
+    learn_missing: float = setting(0.1, "share of reports hidden while learning, so that it has seen missing ones")
     train_phones: int = setting(10_000, "phones to learn from")
     validation_phones: int = setting(2_000, "phones to choose by")
     test_phones: int = setting(8_000, "phones to judge by")
@@ -53,6 +55,7 @@ class Settings:
     def __post_init__(self) -> None:
         check_choices(self, _CHOICES)
         check_ranges(self, _RANGES)
+        _ = self.unheard_db
         if self.candidates >= self.access_points and not self.maps:
             raise UserError(
                 f"{self.candidates} candidates of {self.access_points} access points",
@@ -65,6 +68,14 @@ class Settings:
                 "measured access points among the candidates",
                 "measure fewer or raise candidates",
             )
+
+    @property
+    def unheard_db(self) -> tuple[float, ...]:
+        """The numbers that mark what was not heard."""
+        try:
+            return tuple(float(word) for word in self.unheard.split(",") if word.strip())
+        except ValueError:
+            raise UserError(f"unheard={self.unheard!r}", "numbers, with commas between", "such as -999") from None
 
 
 _CHOICES = {"placement": PLACEMENTS, "shadowing": SHADOW_METHODS, "cluster_by": CLUSTER_RULES, "model": MODELS}
@@ -88,6 +99,7 @@ _RANGES = (
     ("threshold_db", 0.01, 200),
     ("candidates", 1, 1000),
     ("width", 4, 4096),
+    ("learn_missing", 0, 1),
     ("train_phones", 1, 10**8),
     ("validation_phones", 1, 10**8),
     ("test_phones", 1, 10**8),

@@ -11,11 +11,11 @@ import numpy as np
 
 from fewer.systems.cellfree.task.arrays import Bools, Floats, Integers, generator
 from fewer.systems.cellfree.task.clusters import Clusters, closest, learned, strongest
-from fewer.systems.cellfree.task.measured import read_deployment
+from fewer.systems.cellfree.task.files.measured import read_deployment
 from fewer.systems.cellfree.task.settings import Settings
 from fewer.systems.cellfree.task.world.deployment import Deployment
 
-__all__ = ["Survey", "World", "reports"]
+__all__ = ["Survey", "World", "before", "reports"]
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,15 @@ class World:
         return Survey(phones, master, rsrp, reported, gap, serving, share)
 
 
+def before(world: World, phones: Floats, angle: Floats) -> Floats:
+    """(n, 2) where phones were that moved on by `stale_m` against this angle."""
+    settings = world.settings
+    places = phones + settings.stale_m * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    if settings.maps:  # a user's own radio environment knows where it ends
+        return np.asarray(places)
+    return np.asarray(places % settings.side_m if settings.wrap else places.clip(0.0, settings.side_m))
+
+
 def reports(world: World, phones: Floats, master: Integers, random: np.random.Generator) -> tuple[Floats, Bools]:
     """(n, measured) reported RSRP in dB with error, staleness and resolution, and which reports arrived."""
     settings, links = world.settings, world.clusters.measured[master]
@@ -109,10 +118,7 @@ def reports(world: World, phones: Floats, master: Integers, random: np.random.Ge
     angle = random.uniform(0.0, 2 * np.pi, len(phones))
     old, lost = random.uniform(size=rsrp.shape), random.uniform(size=rsrp.shape)
     if settings.stale:
-        before = phones + settings.stale_m * np.stack([np.cos(angle), np.sin(angle)], axis=1)
-        if not settings.maps:  # a user's own radio environment knows where it ends
-            before = before % settings.side_m if settings.wrap else before.clip(0.0, settings.side_m)
-        rsrp = np.where(old < settings.stale, world.deployment.gain_to(before, links), rsrp)
+        rsrp = np.where(old < settings.stale, world.deployment.gain_to(before(world, phones, angle), links), rsrp)
     heard = rsrp > world.deployment.silent_db
     rsrp = rsrp + settings.error_db * error
     if settings.quantum_db:

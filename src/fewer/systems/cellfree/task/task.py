@@ -112,12 +112,20 @@ class CellFree(Task[Phones]):
         return {"net": Local(count, slots - 1, reports=reports, around=around, width=self.settings.width)}
 
     def objectives(self) -> tuple[Objective[Phones], ...]:
+        augment = self._with_missing if self.settings.learn_missing and self.settings.measured > 1 else None
         if self.settings.model == "sage-literal":
-            return (Objective(("net",), self._loss),)  # the paper names no optimiser: the training's own
+            return (Objective(("net",), self._loss, augment=augment),)  # the paper names no optimiser: the training's
         # one cycle: a short rise, then a cosine down to zero
         rate = 2e-3 if self.settings.model == "sage" else 1e-2
         optimizer = Optimizer(lr=rate, clip=5.0, warmup=200, decay_from=0.1)
-        return (Objective(("net",), self._loss, optimizer=optimizer),)
+        return (Objective(("net",), self._loss, optimizer=optimizer, augment=augment),)
+
+    def _with_missing(self, batch: Phones, noise: Noise) -> Phones:
+        """Some of the reports hidden, the master's never: phones that a model is asked about lose some too."""
+        lost = noise.uniform("missing", (*batch.reported.shape[-2:],)) < self.settings.learn_missing
+        others = torch.arange(batch.reported.shape[-1], device=batch.reported.device) > 0
+        arrived = batch.reported * (~(lost & others)).to(batch.reported.dtype)
+        return batch._replace(reported=arrived, rsrp_db=batch.rsrp_db * arrived)
 
     def data(self, split: str) -> Data[Phones]:
         return TensorData(phones_of(self.survey(split)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Generator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -26,6 +26,9 @@ from fewer.systems.control.task.logs.transitions import Transitions
 from fewer.systems.control.task.recipes import RECIPES
 from fewer.systems.control.task.settings import Settings
 from fewer.systems.control.task.worlds.environments import Environment, environment
+
+if TYPE_CHECKING:
+    from fewer.systems.control.task.worlds.evaluation import Episodes
 
 __all__ = ["Control", "Settings"]
 
@@ -183,7 +186,20 @@ class Control(Task[Steps]):
     def _rolled_out(
         self, world: Environment, split: int, replicas: int
     ) -> Generator[Steps, Tensor, list[dict[str, float]]]:
-        from fewer.systems.control.task.worlds.evaluation import metrics, roll_outs
+        from fewer.systems.control.task.worlds.evaluation import metrics
+
+        done = yield from self.episodes(world, split, replicas)
+        found = [metrics(world, *both) for both in zip(done.returns, done.lengths)]
+        if self.settings.policy != "both":
+            return found
+        return [
+            {**own, **{f"bc_{name}": value for name, value in decoder.items()}}
+            for own, decoder in zip(found[::2], found[1::2])
+        ]
+
+    def episodes(self, world: Environment, split: int, replicas: int) -> Generator[Steps, Tensor, Episodes]:
+        """What happened in every episode; a row for each policy of each replica."""
+        from fewer.systems.control.task.worlds.evaluation import roll_outs
 
         settings, actions = self.settings, self.algorithm.actions
         policies = 2 if settings.policy == "both" else 1
@@ -200,15 +216,8 @@ class Control(Task[Steps]):
             try:
                 seen = running.send(chosen.flatten(0, 1))
             except StopIteration as stop:
-                done = stop.value
-                break
-        found = [metrics(world, *both) for both in zip(done.returns, done.lengths)]
-        if policies == 1:
-            return found
-        return [
-            {**own, **{f"bc_{name}": value for name, value in decoder.items()}}
-            for own, decoder in zip(found[::2], found[1::2])
-        ]
+                done: Episodes = stop.value
+                return done
 
     def _asked(self, observation: Tensor) -> Steps:
         """A question: observations (replicas, samples, ...) and nothing else that is known."""

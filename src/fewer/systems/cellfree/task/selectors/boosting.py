@@ -7,6 +7,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from fewer.systems.cellfree.task.arrays import Bools, Floats, Integers
 from fewer.systems.cellfree.task.selectors.particles import Particles, by_master
+from fewer.systems.cellfree.task.selectors.reporting import Reporting
 from fewer.systems.cellfree.task.selectors.selector import Selector
 from fewer.systems.cellfree.task.survey import Survey
 
@@ -58,7 +59,7 @@ class Boosting(Selector):
             np.broadcast_to(np.arange(1.0, slots)[None, :, None], (len(master), slots - 1, 1)),
         ]
         for width in self.widths_db:
-            mean, spread = self.particles.mean(master, rsrp_db, reported, width_db=width, but=but)
+            mean, spread = self.particles.mean(master, rsrp_db, reported, by=Reporting(width), but=but)
             parts += [mean[:, 1:slots, None], mean[:, slots + 1 :, None]]
             parts.append(np.broadcast_to(spread[:, None, None], (len(master), slots - 1, 1)))
         return np.concatenate(parts, axis=2)

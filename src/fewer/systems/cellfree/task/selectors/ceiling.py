@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,13 +11,12 @@ from fewer.core.errors import UserError
 from fewer.systems.cellfree.task.arrays import Bools, Floats, Integers, generator
 from fewer.systems.cellfree.task.clusters import Clusters
 from fewer.systems.cellfree.task.selectors.particles import Particles, true_particles
+from fewer.systems.cellfree.task.selectors.reporting import FLOOR_DB, Reporting
 from fewer.systems.cellfree.task.selectors.selector import Selector
 from fewer.systems.cellfree.task.statistics import metrics
-from fewer.systems.cellfree.task.survey import Survey, World
+from fewer.systems.cellfree.task.survey import Survey, World, reports
 
 __all__ = ["Ceiling", "ceiling_table", "closeness"]
-
-_FLOOR_DB = 0.25  # a million places are not all places: exact reports still need some width
 
 
 def _deeper(world: World, measured: int) -> World:
@@ -41,22 +39,24 @@ class Ceiling:
     def of(cls, world: World, *, places: int = 1_000_000, measured: int = 8) -> Ceiling:
         """Look at the true map."""
         deep = _deeper(world, min(measured, world.clusters.candidates.shape[1]))
-        seen = true_particles(deep, places)
-        return cls(deep, Particles.of(seen, seen.gap_db, len(world.clusters)))
+        seen, earlier = true_particles(deep, places)
+        return cls(deep, Particles.of(seen, seen.gap_db, len(world.clusters), earlier))
 
     def metrics(self, survey: Survey, *, measured: int, error_db: float) -> dict[str, float]:
-        """What the posterior reaches on error-free phones of the deeper world, disturbed here by this error."""
+        """What the posterior reaches on phones of the deeper world, whose reports have this error, and are rounded,
+        old and lost as its settings say."""
         random = generator(self.world.deployment.seed, f"ceiling/{measured}/{error_db}")
-        rsrp = survey.rsrp_db + error_db * random.standard_normal(survey.rsrp_db.shape)
-        reported = survey.reported & (np.arange(rsrp.shape[1]) < measured)
+        disturbed = replace(self.world, settings=replace(self.world.settings, error_db=error_db))
+        rsrp, arrived = reports(disturbed, survey.phones, survey.master, random)
+        reported = arrived & (np.arange(rsrp.shape[1]) < measured)
         scores = self.scores(survey.master, rsrp, reported, error_db=error_db)
         return metrics(scores, survey, self.world.settings.threshold_db)
 
     def scores(self, master: Integers, rsrp_db: Floats, reported: Bools, *, error_db: float) -> Floats:
         """(n, c + 1) probabilities of serving."""
         serves = (self.particles.value < self.world.settings.threshold_db).astype(np.float32)
-        width = max(_FLOOR_DB, error_db)
-        return replace(self.particles, value=serves).mean(master, rsrp_db, reported, width_db=width)[0]
+        by = Reporting.of(self.world.settings, error_db)
+        return replace(self.particles, value=serves).mean(master, rsrp_db, reported, by=by)[0]
 
     def measure_next(
         self, master: int, rsrp_db: Floats, reported: Bools, *, error_db: float, draws: int = 24
@@ -68,10 +68,12 @@ class Ceiling:
         own = slice(self.particles.start[master], self.particles.start[master + 1])
         if own.start == own.stop:
             raise UserError(f"master {master}, which serves no place", "a master with phones")
-        settings, width = self.world.settings, max(_FLOOR_DB, error_db)
+        settings, width = self.world.settings, max(FLOOR_DB, error_db)
         gap, signal = self.particles.value[own], self.particles.signal_db[own]
         serves = (gap[:, 1:] < settings.threshold_db).astype(np.float64)
-        weight = self.particles.weights(own, rsrp_db[None], reported[None], width)[0].astype(np.float64)
+        weight = self.particles.weights(own, rsrp_db[None], reported[None], Reporting.of(settings, error_db))[0].astype(
+            np.float64
+        )
         weight /= weight.sum()
         now = _entropy(weight @ serves)
         random = generator(self.world.deployment.seed, f"next/{master}")
@@ -106,8 +108,7 @@ def ceiling_table(
 ) -> list[dict[str, float]]:
     """One row per error and number of reports: what the posterior reaches."""
     ceiling = Ceiling.of(world, places=places, measured=max(measured))
-    exact = replace(ceiling.world.settings, error_db=0.0, quantum_db=0.0, missing=0.0, stale=0.0)
-    survey = replace(ceiling.world, settings=exact).survey(phones, part="test")
+    survey = ceiling.world.survey(phones, part="test")
     return [
         {"error_db": error, "measured": count, **ceiling.metrics(survey, measured=count, error_db=error)}
         for error in errors_db
@@ -120,12 +121,9 @@ def closeness(
 ) -> list[dict[str, float | str]]:
     """Each selector's figure and its share of the ceiling's, on the same phones with the same reports."""
     settings = ceiling.world.settings
-    if settings.stale:
-        raise UserError(f"stale={settings.stale:g}", "stale=0", "the ceiling knows reports from where the phone is")
     pad = ceiling.particles.signal_db.shape[1] - survey.rsrp_db.shape[1]
     rsrp, reported = (np.pad(part, ((0, 0), (0, pad))) for part in (survey.rsrp_db, survey.reported))
-    error = math.hypot(settings.error_db, settings.quantum_db / math.sqrt(12))  # rounding is an error too
-    best = ceiling.scores(survey.master, rsrp, reported, error_db=error)
+    best = ceiling.scores(survey.master, rsrp, reported, error_db=settings.error_db)
     top = metrics(best, survey, settings.threshold_db)
     rows: list[dict[str, float | str]] = []
     for label, selector in selectors.items():

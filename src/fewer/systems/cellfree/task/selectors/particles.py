@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fewer.core.errors import UserError
 from fewer.systems.cellfree.task.arrays import Bools, Floats, Integers, generator
+from fewer.systems.cellfree.task.selectors.reporting import Reporting
 from fewer.systems.cellfree.task.selectors.selector import Selector
-from fewer.systems.cellfree.task.survey import Survey, World
+from fewer.systems.cellfree.task.survey import Survey, World, before
 
 __all__ = ["Bayes", "Fingerprint", "Particles", "by_master", "true_particles"]
 
@@ -29,16 +31,18 @@ class Particles:
     signal_db: Floats  # (places, measured)
     value: Floats  # (places, values): what to average, such as 1 for every candidate that serves
     reported: Bools | None = None  # (places, measured); None: all
+    before_db: Floats | None = None  # (places, measured): signals where the phone came from, for reports that are old
 
     @classmethod
-    def of(cls, survey: Survey, value: Floats, count: int) -> Particles:
+    def of(cls, survey: Survey, value: Floats, count: int, before_db: Floats | None = None) -> Particles:
         """Labelled phones as particles."""
         order, start = by_master(survey.master, count)
         reported = None if survey.reported.all() else survey.reported[order]
-        return cls(start, survey.rsrp_db[order].astype(np.float32), value[order].astype(np.float32), reported)
+        before = None if before_db is None else before_db[order].astype(np.float32)
+        return cls(start, survey.rsrp_db[order].astype(np.float32), value[order].astype(np.float32), reported, before)
 
     def mean(
-        self, master: Integers, rsrp_db: Floats, reported: Bools, *, width_db: float, but: Integers | None = None
+        self, master: Integers, rsrp_db: Floats, reported: Bools, *, by: Reporting, but: Integers | None = None
     ) -> tuple[Floats, Floats]:
         """(n, values) weighted means, and (n,) how many particles the weight is spread over; 0 where there are none.
 
@@ -54,7 +58,7 @@ class Particles:
                 continue
             step = max(1, _PAIRS // int(size))
             for some in (rows[i : i + step] for i in range(0, len(rows), step)):
-                weight = self.weights(own, rsrp_db[some], reported[some], width_db)
+                weight = self.weights(own, rsrp_db[some], reported[some], by)
                 if but is not None:
                     weight[np.arange(len(some)), but[some] - own.start] = 0.0
                 total = np.maximum(weight.sum(axis=1, keepdims=True), 1e-30)
@@ -62,17 +66,29 @@ class Particles:
                 spread[some] = total[:, 0] ** 2 / np.maximum((weight**2).sum(axis=1), 1e-30)
         return found, spread
 
-    def weights(self, own: slice, rsrp_db: Floats, reported: Bools, width_db: float) -> Floats:
+    def weights(self, own: slice, rsrp_db: Floats, reported: Bools, by: Reporting) -> Floats:
         """(phones, particles), the best one about 1."""
+        if by.normal:
+            return self._normal_weights(own, rsrp_db, reported, by.error_db)
+        if by.stale and self.before_db is None:
+            raise UserError(f"reports of which {by.stale:g} are old", "places that know what lay before", "build anew")
+        total = np.zeros((len(rsrp_db), own.stop - own.start))
+        for column in range(rsrp_db.shape[1]):
+            given = rsrp_db[:, column, None]
+            earlier = None if self.before_db is None else given - self.before_db[None, own, column]
+            found = by.log_likelihood(given - self.signal_db[None, own, column], earlier)
+            total += np.where(self._fits(own, reported, column), found, 0.0)
+        return np.asarray(np.exp(total - total.max(axis=1, keepdims=True)), dtype=np.float32)
+
+    def _fits(self, own: slice, reported: Bools, column: int) -> Bools:
+        both = reported[:, column, None]
+        return both if self.reported is None else both & self.reported[None, own, column]
+
+    def _normal_weights(self, own: slice, rsrp_db: Floats, reported: Bools, width_db: float) -> Floats:
         distance = np.zeros((len(rsrp_db), own.stop - own.start), dtype=np.float32)
         for column in range(rsrp_db.shape[1]):
             apart = rsrp_db[:, column, None].astype(np.float32) - self.signal_db[None, own, column]
-            fits = (
-                reported[:, column, None]
-                if self.reported is None
-                else (reported[:, column, None] & self.reported[None, own, column])
-            )
-            distance += np.where(fits, apart * apart, np.float32(0.0))
+            distance += np.where(self._fits(own, reported, column), apart * apart, np.float32(0.0))
         distance -= distance.min(axis=1, keepdims=True)
         return np.exp(distance * np.float32(-0.5 / width_db**2))  # type: ignore[no-any-return]
 
@@ -101,20 +117,28 @@ class Fingerprint(Selector):
         return self._scores(master, rsrp_db, reported, but=None)
 
     def _scores(self, master: Integers, rsrp_db: Floats, reported: Bools, but: Integers | None) -> Floats:
-        mean, spread = self.particles.mean(master, rsrp_db, reported, width_db=self.width_db, but=but)
+        mean, spread = self.particles.mean(master, rsrp_db, reported, by=Reporting(self.width_db), but=but)
         # as if one average phone more had been seen: few neighbours should not speak with certainty
         share = (spread / (spread + 0.5))[:, None]
         return np.asarray(share * mean + (1 - share) * self._prior)
 
 
-def true_particles(world: World, places: int, *, part: str = "ceiling") -> Survey:
-    """Fresh places of the deployment with error-free reports: what knowing the map means."""
+def true_particles(world: World, places: int, *, part: str = "ceiling") -> tuple[Survey, Floats | None]:
+    """Fresh places of the deployment with error-free reports: what knowing the map means.
+
+    Where reports may be old, also (places, measured) signals at a place that the phone may have come from: one angle
+    for each place, so that place and angle together are a draw of both.
+    """
     phones = world.deployment.phones(places, part=part)
     exact = replace(world, settings=replace(world.settings, error_db=0.0, quantum_db=0.0, missing=0.0, stale=0.0))
     random = generator(world.deployment.seed, f"reports/{part}")
     parts = [exact.survey_at(phones[i : i + 50_000], random) for i in range(0, places, 50_000)]
     fields = ("phones", "master", "rsrp_db", "reported", "gap_db", "serving", "power_share")
-    return Survey(*(np.concatenate([getattr(p, name) for p in parts]) for name in fields))
+    seen = Survey(*(np.concatenate([getattr(p, name) for p in parts]) for name in fields))
+    if not world.settings.stale:
+        return seen, None
+    angle = generator(world.deployment.seed, f"angles/{part}").uniform(0.0, 2 * np.pi, len(phones))
+    return seen, world.deployment.gain_to(before(world, phones, angle), world.clusters.measured[seen.master])
 
 
 class Bayes(Selector):
@@ -125,11 +149,9 @@ class Bayes(Selector):
 
     def learn(self, survey: Survey) -> None:
         """Look at the map; the labelled phones are not needed."""
-        seen = true_particles(self.world, self.places)
-        self.particles = Particles.of(seen, seen.serves(self.world.settings.threshold_db), len(self.world.clusters))
+        seen, earlier = true_particles(self.world, self.places)
+        serves = seen.serves(self.world.settings.threshold_db)
+        self.particles = Particles.of(seen, serves, len(self.world.clusters), earlier)
 
     def scores(self, master: Integers, rsrp_db: Floats, reported: Bools) -> Floats:
-        settings = self.world.settings
-        # rounding to a step q adds an error of variance q^2 / 12; a floor keeps a million places enough
-        width = max(0.25, float(np.hypot(settings.error_db, settings.quantum_db / 12**0.5)))
-        return self.particles.mean(master, rsrp_db, reported, width_db=width)[0]
+        return self.particles.mean(master, rsrp_db, reported, by=Reporting.of(self.world.settings))[0]

@@ -75,6 +75,7 @@ class Deployment:
     seed: int = 0
     silent_db: float = -math.inf  # a gain below it was not heard: no report arrives
     corner_m: tuple[float, float] = (0.0, 0.0)  # where the area begins; a user's own coordinates may begin anywhere
+    names: tuple[str, ...] = ()  # of the access points; none: they are numbers
     _tree: cKDTree = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -103,6 +104,10 @@ class Deployment:
 
     def __len__(self) -> int:
         return len(self.access_points)
+
+    def name(self, access_point: int) -> str:
+        """What its owner calls it, or its number."""
+        return self.names[access_point] if self.names else str(access_point)
 
     @property
     def spacing_m(self) -> float:

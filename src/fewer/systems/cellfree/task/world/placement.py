@@ -41,19 +41,24 @@ def poisson(random: np.random.Generator, count: int, side_m: float) -> Floats:
 PLACEMENT_RULES = {"uniform": uniform, "grid": grid, "clustered": clustered, "poisson": poisson}
 
 
-def checked_positions(positions: Floats, what: str) -> Floats:
+def checked_positions(positions: Floats, what: str, names: tuple[str, ...] = ()) -> Floats:
     """(L, 2) finite, distinct, at least two; anything else is refused."""
+
+    def called(row: int) -> str:
+        return names[row] if names else str(row)
+
     positions = np.asarray(positions, dtype=np.float64)
     if positions.ndim != 2 or positions.shape[1] != 2:
         raise UserError(f"{what} of shape {positions.shape}", "one row of x and y in metres per access point")
     if not np.isfinite(positions).all():
-        row = int(np.flatnonzero(~np.isfinite(positions).all(axis=1))[0])
+        row = called(int(np.flatnonzero(~np.isfinite(positions).all(axis=1))[0]))
         raise UserError(f"{what} with a NaN or infinite position in row {row}", "finite metres", "mend that row")
     if len(positions) < 2:
         raise UserError(f"{what} with {len(positions)} access point", "at least two", "nothing is there to choose")
     order = np.lexsort(positions.T)
     same = (np.diff(positions[order], axis=0) == 0).all(axis=1)
     if same.any():
-        first, second = sorted(int(i) for i in order[np.flatnonzero(same)[0] : np.flatnonzero(same)[0] + 2])
+        pair = order[np.flatnonzero(same)[0] : np.flatnonzero(same)[0] + 2]
+        first, second = (called(row) for row in sorted(int(i) for i in pair))
         raise UserError(f"{what} {first} and {second} at the same position", "distinct positions", "remove one")
     return positions

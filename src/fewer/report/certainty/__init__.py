@@ -1,0 +1,1 @@
+"""How far figures can be trusted: test units, intervals over them, and which differences are real."""

@@ -1,0 +1,1 @@
+"""Readers of radio measurements as loggers, planning tools and spreadsheets write them."""
