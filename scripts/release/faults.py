@@ -1,109 +1,104 @@
-"""End a short training before and after each fsync, rename and unlink, go on, compare with one that was never ended.
+"""Faults by injection, and what becomes of a short training: each goes on to the bits of one that nothing happened to.
 
-python scripts/release/faults.py [--variants plain gradual ...] [--most N]     prints "N of N identical"
+python scripts/release/faults.py [ends calls files memory writers flips] [--most N] [--flips N] [--keep FILE]
+python scripts/release/faults.py ends --variants plain gradual --most 200     so many moments of each variant
+
+ends     the process ends before, within or after a write, fsync, rename, unlink or mkdir
+calls    from such a moment on they fail: no space, read-only, no permission, a broken disk, a quota
+files    the system lets no file be longer than some bytes; memory: lets the process have some megabytes more
+writers  two processes train into one folder; flips: one bit of one file of a finished or unfinished run is another
 """
 
 from __future__ import annotations
 
 import argparse
-import functools
-import os
-import shutil
+import json
 import sys
-import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.run.kills import SETTINGS, VARIANTS, different, train  # noqa: E402
+from scripts.release.injected.flips import flips  # noqa: E402
+from scripts.release.injected.suites import (  # noqa: E402
+    crash_points,
+    failing_calls,
+    little_memory,
+    small_files,
+    two_writers,
+)  # fmt: skip
+from scripts.release.injected.training import VARIANTS, scratch, warm  # noqa: E402
 
-CALLS = ("fsync", "replace", "unlink")
-ENDED = 9
-
-
-def inject(at: int, counted: Callable[[int], None] | None = None) -> None:
-    """End this process at the moment `at`: two for each call, before it and after it."""
-    moment = 0
-
-    def wrapped(call: Callable[..., Any]) -> Callable[..., Any]:
-        def instead(*words: Any, **named: Any) -> Any:
-            nonlocal moment
-            for part in (0, 1):
-                if moment == at:
-                    os._exit(ENDED)
-                moment += 1
-                if part == 0:
-                    found = call(*words, **named)
-            if counted is not None:
-                counted(moment)
-            return found
-
-        return instead
-
-    for name in CALLS:
-        setattr(os, name, wrapped(getattr(os, name)))
+SUITES = {
+    "ends": (crash_points, "ended before, within or after a call that changes the disk"),
+    "calls": (failing_calls, "such calls fail from a moment on, then work again"),
+    "files": (small_files, "files longer than a limit are refused by the system"),
+    "memory": (little_memory, "little memory"),
+    "writers": (two_writers, "two writers"),
+}
 
 
-def forked(variant: str, out: Path, steps: int, at: int, tally: Path | None = None) -> int:
-    """The exit code of a training in a process of its own; `tally` gets the number of moments."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            inject(at, None if tally is None else lambda n: tally.write_text(str(n)) and None)
-            train(variant, out, steps)
-            code = 0
-        except BaseException as error:
-            print(f"{variant}: {error}", file=sys.stderr, flush=True)
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+def measured(arguments: argparse.Namespace) -> list[list[Any]]:
+    """Rows of fault, variant, tried, as it should be."""
+    rows: list[list[Any]] = []
+    for name in [suite for suite in SUITES if suite in arguments.suites]:
+        for variant in arguments.variants:
+            with scratch() as folder:
+                tried, same = SUITES[name][0](variant, folder, arguments.steps, arguments.most)
+            rows.append([SUITES[name][1], variant, tried, same])
+            print(f"{name}, {variant}: {same} of {tried}", file=sys.stderr, flush=True)
+    if "flips" in arguments.suites:
+        with scratch() as folder:
+            counted = flips(folder, arguments.flips)
+        for name, row in counted.items():
+            tried = sum(row.values())
+            rows.append([f"a bit of {name}", f"{row['refused']} refused", tried, tried - row["wrong"]])
+    return rows
 
 
-def crash_points(variant: str, folder: Path, steps: int, most: int) -> tuple[int, int]:
-    """How many moments were tried, and after how many the result was the same to the bit with nothing left behind."""
-    reference, tally = folder / "reference", folder / "tally"
-    if forked(variant, reference, steps, -1, tally) != 0:
-        raise SystemExit("the training that nobody ended failed")
-    moments = int(tally.read_text())
-    tried = same = 0
-    for at in range(moments)[:: max(1, -(-moments // most))]:
-        out = folder / "run"
-        if forked(variant, out, steps, at) != ENDED:
-            raise SystemExit(f"{variant}: moment {at} of {moments} was not reached")
-        tried += 1
-        wrong = different(reference, out) if forked(variant, out, steps, -1) == 0 else ["it does not go on"]
-        same += not wrong
-        if wrong:
-            print(f"{variant}, moment {at} of {moments}: {', '.join(wrong)}", file=sys.stderr, flush=True)
-        shutil.rmtree(out)
-    return tried, same
+def record(rows: list[list[Any]], arguments: argparse.Namespace) -> dict[str, Any]:
+    """A result as RESULTS.md shows it."""
+    from fewer.core.machine.versions import versions
+    from fewer.studies.study import hardware, in_words
+
+    return {
+        "title": "Faults by injection: short trainings that something happens to",
+        "columns": ["fault", "training", "tried", "identical or refused"],
+        "rows": rows,
+        "notes": [
+            f"Trainings of {arguments.steps} steps that save after every fifth; then the same command is run once "
+            "more, and its weights, mask, metrics and log must be those of an undisturbed training to the bit, "
+            "with nothing left behind.",
+            "A flipped bit must be refused in one line, or leave every number as it was.",
+        ],
+        "command": f"python scripts/release/faults.py --most {arguments.most} --flips {arguments.flips}",
+        "hardware_in_words": in_words(hardware()),
+        "versions": versions(),
+    }
 
 
 def main() -> int:
-    """Count the identical ones."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Count those that went as they should."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("suites", nargs="*", default=[*SUITES, "flips"], metavar="SUITE")
     parser.add_argument("--variants", nargs="+", default=list(VARIANTS), choices=list(VARIANTS))
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--most", type=int, default=1000, help="moments of each variant")
+    parser.add_argument("--most", type=int, default=1000, help="faults of each kind and variant")
+    parser.add_argument("--flips", type=int, default=2000)
+    parser.add_argument("--keep", type=Path, help="write the count as a result; rows of other suites stay")
     arguments = parser.parse_args()
-    import torch
-
-    import fewer.run.job
-    from fewer.core.registry import make
-
-    torch.set_num_threads(1)
-    fewer.run.job.make = functools.cache(make)  # type: ignore[attr-defined]
-    fewer.run.job.make("vision", SETTINGS)
-    tried = same = 0
-    for variant in arguments.variants:
-        with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
-            found = crash_points(variant, Path(folder), arguments.steps, arguments.most)
-        tried, same = tried + found[0], same + found[1]
-    print(f"{same} of {tried} identical")
+    if unknown := {*arguments.suites} - {*SUITES, "flips"}:
+        parser.error(f"no suite {', '.join(unknown)}; there are {', '.join([*SUITES, 'flips'])}")
+    warm()
+    rows = measured(arguments)
+    if arguments.keep:
+        before = json.loads(arguments.keep.read_text())["rows"] if arguments.keep.exists() else []
+        new = {(row[0], row[1]) for row in rows}
+        kept = [row for row in before if (row[0], row[1]) not in new]
+        arguments.keep.write_text(json.dumps(record([*kept, *rows], arguments), indent=1) + "\n")
+    tried, same = sum(row[2] for row in rows), sum(row[3] for row in rows)
+    print(f"{same} of {tried} as they should be")
     return 0 if same == tried else 1
 
 

@@ -127,43 +127,53 @@ def mutant(originals: list[bytes], chance: random.Random) -> tuple[bytes, bool]:
     return (_resealed(changed) if repaired else changed), repaired
 
 
+class Slowest:
+    """The most processor time that one mutant took; more than `SECONDS` is an error."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        signal.signal(signal.SIGPROF, _late)
+
+    def __enter__(self) -> None:
+        self._began = time.process_time()
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+
+    def __exit__(self, *_: object) -> None:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        self.seconds = max(self.seconds, time.process_time() - self._began)
+
+
 def _late(*_: Any) -> None:
     raise TimeoutError(f"more than {SECONDS} seconds")
 
 
-def run(count: int, seed: int = 0) -> Counter[str]:
+def run(count: int, seed: int = 0, *, slowest: Slowest | None = None) -> Counter[str]:
     """Try so many mutants and count what became of them; raises at the first that misbehaves."""
-    chance, outcomes = random.Random(seed), Counter[str]()
-    signal.signal(signal.SIGALRM, _late)
+    chance, outcomes, watched = random.Random(seed), Counter[str](), slowest or Slowest()
     with tempfile.TemporaryDirectory() as folder:
         originals = seeds(Path(folder))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for number in range(count):
         data, repaired = mutant(originals, chance)
-        signal.alarm(SECONDS)
         try:
-            pack = decode(*open_bytes(data))
+            with watched:
+                pack = decode(*open_bytes(data))
             if not repaired and data not in originals:
                 raise AssertionError(f"mutant {number} of seed {seed}: accepted although its checksum is wrong")
             outcomes["opened"] += 1
         except PackError:
             outcomes["refused"] += 1
             continue
-        finally:
-            signal.alarm(0)
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
         if grown > 256:
             raise AssertionError(f"mutant {number} of seed {seed}: {grown:.0f} MB to open {len(data)} bytes")
-        signal.alarm(SECONDS)
         try:
-            pack.predict(
-                *[np.zeros((1, *item.shape), item.dtype) for item in next(iter(pack.networks.values())).inputs]
-            )
+            with watched:
+                inputs = next(iter(pack.networks.values())).inputs
+                pack.predict(*[np.zeros((1, *item.shape), item.dtype) for item in inputs])
             outcomes["predicted"] += 1
         except UserError:
             outcomes["refused to predict"] += 1
-        finally:
-            signal.alarm(0)
     return outcomes
 
 

@@ -23,6 +23,7 @@ from fewer import zoo
 from fewer.packs.pack import decode, load
 from fewer.packs.program import OPERATIONS, PackError
 from fewer.packs.shapes.demand import Allowance
+from tests.packs.fuzz_pack import Slowest
 from tests.packs.predictions import PREDICTIONS, traced
 
 LIMITS = Allowance(numbers=1 << 22, work=1 << 28, batch_numbers=1 << 23)
@@ -59,6 +60,12 @@ def _original(name: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     pack = load(zoo.path(name))
     networks = {key: network.program.to_json() for key, network in pack.networks.items()}
     return networks, pack.tensors()
+
+
+def warm() -> None:
+    """Read and trace all that is changed later."""
+    for name in (*zoo.names(), *PREDICTIONS):
+        _original(name)
 
 
 def _attribute(kind: str, chance: random.Random) -> Any:
@@ -155,21 +162,28 @@ def mutant(name: str, chance: random.Random) -> tuple[dict[str, Any], Decoded]:
     return {"settings": {}, "masks": [], "tensors": [], "networks": networks}, Decoded(tensors)
 
 
-def run(count: int, seed: int = 0) -> Counter[str]:
-    """Try so many mutants and count what became of them; raises at the first that misbehaves."""
+def run(count: int, seed: int = 0, *, slowest: Slowest | None = None, traced: bool = True) -> Counter[str]:
+    """Try so many mutants and count what became of them; raises at the first that misbehaves.
+
+    `traced` follows the memory of each, which takes three times as long.
+    """
     chance, outcomes, names = random.Random(seed), Counter[str](), [*zoo.names(), *PREDICTIONS]
-    tracemalloc.start()
+    watched = slowest or Slowest()
+    if traced:
+        tracemalloc.start()
     for number in range(count):
         header, decoder = mutant(names[number % len(names)], chance)
         before = tracemalloc.get_traced_memory()[0]
-        tracemalloc.reset_peak()
+        if traced:
+            tracemalloc.reset_peak()
         opened = False
         try:
-            pack = decode(header, decoder, LIMITS)  # type: ignore[arg-type]
-            opened = True
-            inputs = next(iter(pack.networks.values())).inputs
-            samples = chance.choice((0, 1, 2))
-            pack.predict(*[np.ones((samples, *item.shape), item.dtype) for item in inputs])
+            with watched:
+                pack = decode(header, decoder, LIMITS)  # type: ignore[arg-type]
+                opened = True
+                inputs = next(iter(pack.networks.values())).inputs
+                samples = chance.choice((0, 1, 2))
+                pack.predict(*[np.ones((samples, *item.shape), item.dtype) for item in inputs])
             outcomes["predicted"] += 1
         except PackError:
             outcomes["refused to predict" if opened else "refused"] += 1

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 import torch
 
+from fewer import zoo
 from fewer.core.engines.state import fresh_modules
 from fewer.core.errors import UserError
 from fewer.core.seed import Stream
 from fewer.packs.export.c import export, source
+from fewer.packs.pack import load
 from fewer.packs.program import Input, Node, Program
 from fewer.packs.runtime.runtime import Pack
 from fewer.packs.trace.trace import trace
@@ -76,6 +78,41 @@ def test_every_prediction_in_c_answers_as_the_runtime_does_one_by_one_and_togeth
     assert np.abs(together - expected).max() < allowed
     for sample, answer in zip(x, together):
         assert function(sample).tobytes() == answer.tobytes()
+
+
+@pytest.mark.parametrize("op", ["conv", "transposed", "max_pool", "avg_pool"])
+def test_several_images_of_one_sample_in_c_answer_as_the_runtime_does(tmp_path: Path, op: str) -> None:
+    sizes = {"stride": [2, 1], "padding": [1, 0]}
+    conv = {**sizes, "dilation": [1, 1], "groups": 1, "output_padding": [0, 0]}
+    pool = {**sizes, "kernel": [2, 2], "ceil": False}
+    nodes = {
+        "conv": Node("conv", ("a", "w"), "b", {**conv, "transposed": False}),
+        "transposed": Node("conv", ("a", "t"), "b", {**conv, "transposed": True}),
+        "max_pool": Node("max_pool", ("a",), "b", {**pool, "dilation": [1, 1]}),
+        "avg_pool": Node("avg_pool", ("a",), "b", {**pool, "count_padding": True}),
+    }  # fmt: skip
+    fold = Node("reshape", ("x",), "a", {"shape": ["3*batch", 2, 5, 4]})
+    lot = np.random.default_rng(0)
+    shapes = {"w": (4, 2, 2, 3), "t": (2, 4, 2, 3)}
+    tensors = {name: lot.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    pack = Pack({"net": Program((Input("x", (3, 2, 5, 4)),), (fold, nodes[op]), ("b",))}, tensors)
+    x = lot.standard_normal((1, 3, 2, 5, 4)).astype(np.float32)
+    expected = pack.predict(x).reshape(-1)
+    assert np.abs(compiled(pack, tmp_path, x.size, expected.size)(x) - expected).max() < 1e-5
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_every_shipped_pack_in_c_answers_as_the_pack_does(tmp_path: Path, name: str) -> None:
+    pack = load(zoo.path(name))
+    inputs, lot = next(iter(pack.networks.values())).inputs, np.random.default_rng(0)
+    # phones name their master by a whole number; what is missing is a truth
+    given = [lot.integers(0, 2, (1, *i.shape)) if i.dtype == "int64" else lot.random((1, *i.shape)) for i in inputs]
+    arrays = [value.astype(item.dtype) for value, item in zip(given, inputs)]
+    found = pack.predict(*arrays)
+    expected = np.concatenate([np.ravel(part) for part in (found if isinstance(found, tuple) else (found,))])
+    together = np.concatenate([value.astype(np.float32).ravel() for value in arrays])
+    answer = compiled(pack, tmp_path, together.size, expected.size)(together)
+    assert np.abs(answer - expected).max() < 1e-4 * (1 + np.abs(expected).max())
 
 
 @pytest.mark.parametrize("algorithm", ["bcq", "iql", "td3bc"])

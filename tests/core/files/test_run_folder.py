@@ -56,7 +56,8 @@ def copied(source: Path, target: Path) -> Path:
 
 def test_a_finished_run_holds_what_is_promised_and_nothing_else(finished: Path) -> None:
     names = {path.name for path in finished.iterdir()}
-    assert names == {".lock", "config.json", "metrics.json", "metrics.jsonl", "weights.safetensors", "mask.safetensors"}
+    words = {"config.json", "metrics.json", "metrics.jsonl", "checksums.json"}
+    assert names == {".lock", *words, "weights.safetensors", "mask.safetensors"}
     assert json.loads((finished / "config.json").read_text())["versions"]["torch"] == torch.__version__
 
 
@@ -132,6 +133,9 @@ def test_weights_of_another_network_are_refused(finished: Path, tmp_path: Path) 
     run = copied(finished, tmp_path / "run")
     config = json.loads((run / "config.json").read_text())
     (run / "config.json").write_text(json.dumps({**config, "settings": ["network=mlp", "classes=3,7"]}))
+    with refused("config.json is damaged", "remove checksums.json"):
+        load(run)
+    (run / "checksums.json").unlink()
     with refused("do not fit"):
         load(run)
 
@@ -203,7 +207,7 @@ def test_a_disk_that_refuses_leaves_the_old_file_whole(
 
 
 def test_a_disk_that_fills_up_in_a_training_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out, real, left = tmp_path / "run", os.fsync, [3]
+    out, real, left = tmp_path / "run", os.fsync, [5]
 
     def fill(handle: int) -> None:
         left[0] -= 1

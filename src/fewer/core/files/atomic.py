@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from fewer.core.errors import UserError
 
-__all__ = ["clear_parts", "finite", "locked", "refusal", "write_atomically", "write_json"]
+__all__ = ["clear_parts", "finite", "json_bytes", "locked", "refusal", "write_atomically", "write_json"]
 
 _NO_FOLDERS = (errno.EINVAL, errno.EBADF, errno.EACCES, errno.ENOTSUP)  # how a system says that it flushes files alone
 
@@ -55,7 +55,12 @@ def write_atomically(path: str | os.PathLike[str], content: bytes, *, previous: 
 
 def write_json(path: str | os.PathLike[str], content: Any) -> None:
     """The same for a JSON file."""
-    write_atomically(path, (json.dumps(finite(content), indent=1, allow_nan=False) + "\n").encode())
+    write_atomically(path, json_bytes(content))
+
+
+def json_bytes(content: Any) -> bytes:
+    """What such a file holds."""
+    return (json.dumps(finite(content), indent=1, allow_nan=False) + "\n").encode()
 
 
 def clear_parts(folder: Path, pattern: str = "**/.*.[0-9]*.part") -> None:

@@ -15,7 +15,7 @@ __all__ = ["forget", "restore_", "save"]
 
 def save(engine: Engine, folder: Folder) -> None:
     """Everything that going on needs; the state before stays beside it."""
-    folder.write_tensors(STATE, dict(engine.state.named()), previous=PREVIOUS)
+    folder.write_state(dict(engine.state.named()))
 
 
 def restore_(engine: Engine, folder: Folder) -> bool:
@@ -24,12 +24,14 @@ def restore_(engine: Engine, folder: Folder) -> bool:
     while there:
         try:
             engine.restore_(folder.read_tensors(there[0]))
-            return True
         except Damaged as error:
             if len(there) == 1:
                 raise
             print(f"fewer: {error.given}; going on from the state before it, {there[1]}", file=sys.stderr)
             folder.remove(there.pop(0))  # else the next save would put it in the place of the good one
+            continue
+        folder.check_log(there[0], engine.count)
+        return True
     return False
 
 

@@ -3,6 +3,7 @@
 config.json           what was asked for, with versions; a different question is refused
 metrics.jsonl         one line per log step
 metrics.json          the final metrics; its presence means the run is finished
+checksums.json        of the three above, for a finished run
 weights.safetensors   network/parameter, dense, pruned weights exactly zero
 mask.safetensors      network/parameter, bool
 state.safetensors     what resuming needs, with the one before it; removed when the run is finished
@@ -19,6 +20,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,8 +30,9 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from fewer.core.errors import Busy, UserError
-from fewer.core.files.atomic import clear_parts, locked, refusal, write_atomically, write_json
-from fewer.core.files.sealed import opened, sealed
+from fewer.core.files import checksums
+from fewer.core.files.atomic import clear_parts, json_bytes, locked, refusal, write_atomically, write_json
+from fewer.core.files.sealed import notes, opened, sealed
 from fewer.core.renamed import modern
 
 __all__ = ["BEST", "CONFIG", "GIVEN", "LOG", "MASK", "METRICS", "PREVIOUS", "STATE", "WEIGHTS", "Damaged", "Folder"]
@@ -38,6 +41,8 @@ CONFIG, LOG, METRICS = "config.json", "metrics.jsonl", "metrics.json"
 WEIGHTS, MASK = "weights.safetensors", "mask.safetensors"
 STATE, PREVIOUS, BEST = "state.safetensors", "state.previous.safetensors", "best.safetensors"
 GIVEN, _SEED = "given", "seed-"
+_CHECKSUMS = "checksums.json"
+_LINES = "log"  # what a state notes of the log that belongs to it
 
 
 class Damaged(UserError):
@@ -149,13 +154,28 @@ class Folder:
     def read_json(self, name: str) -> Any:
         path = self.path / name
         try:
-            return json.loads(path.read_text())
+            return json.loads(self._checked(name).decode())
+        except Damaged:
+            raise
         except FileNotFoundError:
             raise UserError(f"{self.path} has no {name}", "a run folder", "see `fewer train --help`") from None
         except (OSError, ValueError) as error:
             raise UserError(f"{path} cannot be read ({error})", "the JSON that training wrote", "train anew") from None
 
+    def _checked(self, name: str) -> bytes:
+        """A file's content, refused where it is not what a finished run noted of it."""
+        content = (self.path / name).read_bytes()
+        if self.finished and not checksums.fits(self.path / _CHECKSUMS, name, content):
+            raise Damaged(
+                f"{self.path / name} is damaged (its checksum does not fit)", "the file that training wrote",
+                f"train anew, or remove {_CHECKSUMS} if it was you who changed it",
+            )  # fmt: skip
+        return content
+
     def write_json(self, name: str, content: Any) -> None:
+        """Metrics come last, and with the checksums of what lies beside them."""
+        if name == METRICS:
+            checksums.write(self.path / _CHECKSUMS, (CONFIG, LOG), **{METRICS: json_bytes(content)})
         write_json(self.path / name, content)
 
     def metrics(self) -> list[dict[str, float]]:
@@ -185,9 +205,26 @@ class Folder:
         except SafetensorError as error:
             raise Damaged(f"{path} is damaged ({error})", "the file that training wrote", "train anew") from None
 
-    def write_tensors(self, name: str, tensors: Mapping[str, Tensor], *, previous: str | None = None) -> None:
-        """With a checksum; `previous` is a name under which the file that was there before is kept."""
-        write_atomically(self.path / name, sealed(tensors), previous=self.path / previous if previous else None)
+    def write_tensors(self, name: str, tensors: Mapping[str, Tensor]) -> None:
+        """With a checksum."""
+        write_atomically(self.path / name, sealed(tensors))
+
+    def write_state(self, tensors: Mapping[str, Tensor]) -> None:
+        """The same for a state, with what it needs to know of the log; the state before stays beside it."""
+        try:
+            with suppress(FileNotFoundError), open(self.path / LOG, "rb") as log:
+                os.fsync(log.fileno())  # else a power cut may leave a state that knows lines which are gone
+        except OSError as error:
+            raise refusal(error, self.path / LOG) from error
+        content = sealed(tensors, {_LINES: checksums.of_lines(self.lines())})
+        write_atomically(self.path / STATE, content, previous=self.path / PREVIOUS)
+
+    def check_log(self, state: str, step: int) -> None:
+        """Refuse a log that is not the one that a state was saved with; none at all costs curves alone."""
+        noted = notes(self.path / state).get(_LINES)
+        kept = [line for line in self.lines() if line["step"] <= step]
+        if (self.path / LOG).exists() and noted is not None and noted != checksums.of_lines(kept):
+            raise _damaged_log(self.path / LOG, "")
 
     def read_networks(self, name: str) -> dict[str, dict[str, Tensor]]:
         """Tensors by network and parameter, as weights and masks are kept."""
@@ -205,7 +242,7 @@ class Folder:
         """The log so far; a last line cut off by a kill is left out."""
         path = self.path / LOG
         try:
-            *whole, _ = path.read_bytes().split(b"\n")  # what follows the last line's end is empty or cut off
+            *whole, _ = self._checked(LOG).split(b"\n")  # what follows the last line's end is empty or cut off
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -217,10 +254,7 @@ class Folder:
             except ValueError:
                 found.append(None)
             if not _is_line(found[-1]):
-                raise Damaged(
-                    f"{path} is damaged in line {number}", "the log that training wrote",
-                    "remove it: only curves are drawn from it",
-                )  # fmt: skip
+                raise _damaged_log(path, f" in line {number}")
         return found
 
     def forget_after(self, step: int) -> None:
@@ -241,6 +275,11 @@ class Folder:
 
     def remove(self, name: str) -> None:
         (self.path / name).unlink(missing_ok=True)
+
+
+def _damaged_log(path: Path, where: str) -> Damaged:
+    cure = "remove it: only curves are drawn from it"
+    return Damaged(f"{path} is damaged{where}", "the log that training wrote", cure)
 
 
 def _refuse_without_locks() -> None:

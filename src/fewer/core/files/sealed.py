@@ -11,15 +11,21 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-__all__ = ["opened", "sealed"]
+__all__ = ["notes", "opened", "sealed"]
 
 _KEY = "crc32"  # in the file's metadata, where other readers do not mind it
 
 
-def sealed(tensors: Mapping[str, Tensor]) -> bytes:
-    """The file's content."""
+def sealed(tensors: Mapping[str, Tensor], notes: Mapping[str, str] | None = None) -> bytes:
+    """The file's content; `notes` are texts beside the tensors."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    return save(plain, {_KEY: _checksum(plain)})
+    return save(plain, {**(notes or {}), _KEY: _checksum(plain)})
+
+
+def notes(path: Path) -> dict[str, str]:
+    """The texts beside the tensors."""
+    with safe_open(path, framework="pt") as file:
+        return dict(file.metadata() or {})
 
 
 def opened(path: Path) -> dict[str, Tensor]:

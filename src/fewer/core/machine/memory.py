@@ -4,7 +4,10 @@ from __future__ import annotations
 
 __all__ = ["out_of_memory"]
 
-_SIGNS = ("out of memory", "can't allocate memory", "cannot allocate memory", "alloc_failed")
+_SIGNS = (
+    "out of memory", "can't allocate memory", "cannot allocate memory", "alloc_failed",
+    "could not create a primitive", "could not execute a primitive",  # oneDNN, where its own memory ends
+)  # fmt: skip
 
 
 def out_of_memory(error: BaseException) -> bool:

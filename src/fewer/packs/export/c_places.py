@@ -45,9 +45,12 @@ def _conv(w: Writing, n: Node) -> View:
     # the loop runs over the side that is not shifted: outputs, or inputs of a transposed convolution
     own, other = (small, large) if a["transposed"] else (large, small)
     letters, moved = [f"i{at}" for at in range(rank)], [f"v{at}" for at in range(rank)]
-    lines = [f"for (long p = 0; p < {len(kept[0])}; p++) {{", f"const float x = {values}[p];",
-             f"const float *from = {x} + (long){tables[0]}[p] * {math.prod(small)};",
-             f"float *to = {target.place} + (long){tables[1]}[p] * {math.prod(large)};"]  # fmt: skip
+    images, inputs = w.shapes[n.inputs[0]][:2]  # several of one sample, where an axis such as time was joined to it
+    outputs = target.shape[1]
+    lines = [f"for (int b = 0; b < {images}; b++)", f"for (long p = 0; p < {len(kept[0])}; p++) {{",
+             f"const float x = {values}[p];",
+             f"const float *from = {x} + (b * {inputs}L + {tables[0]}[p]) * {math.prod(small)};",
+             f"float *to = {target.place} + (b * {outputs}L + {tables[1]}[p]) * {math.prod(large)};"]  # fmt: skip
     for at in range(rank):
         step, shift = a["stride"][at], f"(int){tables[2 + at]}[p] * {a['dilation'][at]} - {a['padding'][at]}"
         lines += [
@@ -63,7 +66,7 @@ def _conv(w: Writing, n: Node) -> View:
 def _pool(w: Writing, n: Node) -> View:
     """The largest or the mean of each window; windows may hang over the edge."""
     a, x, target = n.attributes, w.solid(n.inputs[0]), w.room(w.shapes[n.output])
-    (_, channels, *sizes), places = w.shapes[n.inputs[0]], target.shape[2:]
+    (images, channels, *sizes), places = w.shapes[n.inputs[0]], target.shape[2:]
     rank, dilation = len(sizes), a.get("dilation", [1] * len(sizes))
     inside = " && ".join(f"v{at} >= 0 && v{at} < {sizes[at]}" for at in range(rank))
     # a place of the padding counts in a mean if asked to, but never what lies beyond the padding
@@ -73,7 +76,7 @@ def _pool(w: Writing, n: Node) -> View:
     if n.op == "avg_pool":
         take = f"n += ({counted if a['count_padding'] else inside}); if ({inside}) sum += {value};"
     outer, letters = [f"i{at}" for at in range(rank)], [f"k{at}" for at in range(rank)]
-    lines = [f"for (int o = 0; o < {channels}; o++)", *_heads(places, outer), "{",
+    lines = [f"for (int o = 0; o < {images * channels}; o++)", *_heads(places, outer), "{",
              f"const float *from = {x} + o * {math.prod(sizes)};", "float sum = 0.0f;", "int n = 0;",
              *_heads(a["kernel"], letters), "{"]  # fmt: skip
     for at in range(rank):

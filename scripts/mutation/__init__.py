@@ -1,0 +1,1 @@
+"""Mutation testing: small wrong changes of the source, and whether a test notices each."""

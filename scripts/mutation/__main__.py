@@ -1,0 +1,147 @@
+"""Try small wrong changes: `python -m scripts.mutation DIR [--rooms core ...] [--each 50] [--seed 0] [--again]`.
+
+DIR keeps a copy of the tree, which lines each test runs, and every trial, so that the same command goes on where it
+ended. Wants `coverage` beside the development extras. Those that cannot be noticed stand in equivalent.json with the
+reason; what is printed last is counted by `tally`, and `--keep FILE` writes it as a result.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import math
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from scripts.mutation.reach import Reach, measure
+from scripts.mutation.server import SURVIVED, forked, trial, warm
+from scripts.mutation.sites import Mutant, mutants
+from scripts.mutation.tally import record, told
+
+ROOT = Path(__file__).parents[2]
+ROOMS = {
+    "core": ("core",),
+    "pruning": ("pruning",),
+    "attack": ("attack",),
+    "packs": ("packs",),
+    "sparse": ("sparse",),
+    "metrics": (
+        "systems/nowcast/task/scores", "systems/control/task/worlds/evaluation.py",
+        "systems/control/task/statistics.py", "systems/cellfree/task/statistics.py",
+        "systems/cellfree/task/spectral/efficiency.py", "systems/cellfree/task/spectral/report.py",
+        "systems/vision/task/task.py",
+    ),
+}  # fmt: skip
+TESTS = (
+    "tests/core", "tests/pruning", "tests/attack", "tests/sparse", "tests/packs", "tests/run/test_options.py",
+    "tests/systems/cellfree/test_selectors.py", "tests/systems/cellfree/test_spectral.py",
+    "tests/systems/cellfree/test_spectral_report.py", "tests/systems/control/test_evaluation.py",
+    "tests/systems/control/test_studies.py", "tests/systems/nowcast/test_scores.py",
+    "tests/systems/nowcast/test_thresholds.py", "tests/systems/vision/test_task.py",
+    "tests/systems/vision/test_networks.py", "tests/custom/test_own.py", "tests/custom/test_contract.py",
+)  # fmt: skip
+LEFT_OUT = ("node_modules", "__pycache__", ".git", ".venv", "build", "dist", "*.egg-info", ".hypothesis")
+MAP_SECONDS, TRIAL_SECONDS = 40, 30.0
+
+
+def sampled(rooms: list[str], each: int, seed: int) -> dict[str, list[Mutant]]:
+    """So many of each room: those with the lowest hashes, so that a change elsewhere leaves them the same."""
+    chosen = {}
+    for room in rooms:
+        found: list[Mutant] = []
+        for place in ROOMS[room]:
+            start = ROOT / "src/fewer" / place
+            for path in sorted(start.rglob("*.py")) if start.is_dir() else [start]:
+                found += mutants(str(path.relative_to(ROOT / "src/fewer")), path.read_bytes())
+        lots = sorted(found, key=lambda one: hashlib.blake2b(f"{seed} {one.name}".encode()).digest())
+        chosen[room] = sorted(lots[:each], key=lambda one: (one.path, one.start))
+    return chosen
+
+
+def copied(tree: Path) -> None:
+    """What the tests need, beside which nothing here is touched."""
+    if not tree.exists():
+        shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    else:
+        shutil.copytree(ROOT / "tests", tree / "tests", ignore=shutil.ignore_patterns(*LEFT_OUT), dirs_exist_ok=True)
+        shutil.copytree(ROOT / "src", tree / "src", ignore=shutil.ignore_patterns(*LEFT_OUT), dirs_exist_ok=True)
+
+
+def map_tests(tree: Path, folder: Path, until: float) -> None:
+    """Every test file that was not measured as it is now."""
+    folder.mkdir(exist_ok=True)
+    for place in TESTS:
+        start = tree / place
+        for path in sorted(start.rglob("test_*.py")) if start.is_dir() else [start]:
+            file = str(path.relative_to(tree))
+            out = folder / (file.replace("/", "-") + ".json")
+            known = out.exists() and out.stat().st_mtime >= path.stat().st_mtime
+            if path.exists() and not known and (begin := time.monotonic()) < until:
+
+                def work(file: str = file, out: Path = out) -> int:
+                    return measure(file, tree / "src/fewer", out, MAP_SECONDS) or 0
+
+                code = forked(work, folder / "log", 900.0)
+                print(f"{file}: {code}, {time.monotonic() - begin:.0f} s", flush=True)
+
+
+def tried(mutant: Mutant, reach: Reach, tree: Path, log: Path) -> dict[str, object]:
+    """One mutant's outcome."""
+    tests = list(reach.within(mutant.path, mutant.line, seconds=TRIAL_SECONDS))
+    if not tests:
+        return {"outcome": SURVIVED, "tests": 0}
+    path = tree / "src/fewer" / mutant.path
+    original = path.read_bytes()
+    allowed = 30.0 + 4 * sum(reach.seconds[test] for test in tests)
+    try:
+        path.write_bytes(mutant.applied(original))
+        outcome = trial(tests, log, processor=allowed, wall=10 * allowed)
+    finally:
+        path.write_bytes(original)
+        shutil.copystat(ROOT / "src/fewer" / mutant.path, path)
+    lines = log.read_text(errors="replace").splitlines()
+    by = next((line for line in reversed(lines) if line.startswith(("FAILED", "ERROR"))), "")
+    return {"outcome": outcome, "tests": len(tests), "by": by[:160]}
+
+
+def main() -> int:
+    """Try what was not tried yet, and tell."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--rooms", nargs="+", default=list(ROOMS), choices=list(ROOMS))
+    parser.add_argument("--each", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--again", action="store_true", help="try those again that survived, with the tests of now")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin nothing more after so many")
+    parser.add_argument("--map-only", action="store_true", help="only find out which tests run which lines")
+    parser.add_argument("--keep", type=Path, help="write the count as a result")
+    arguments = parser.parse_args()
+    folder, until = arguments.folder.resolve(), time.monotonic() + arguments.seconds
+    folder.mkdir(parents=True, exist_ok=True)
+    chosen, known = sampled(arguments.rooms, arguments.each, arguments.seed), folder / "trials.json"
+    trials: dict[str, dict[str, object]] = json.loads(known.read_text()) if known.exists() else {}
+    copied(folder / "tree")
+    warm(folder / "tree")
+    map_tests(folder / "tree", folder / "reach", until)
+    reach = Reach(folder / "reach")
+    for room, found in chosen.items():
+        for mutant in [] if arguments.map_only else found:
+            before = trials.get(mutant.name)
+            again = before is None or (arguments.again and before["outcome"] == SURVIVED)
+            if not again or time.monotonic() > until:
+                continue
+            trials[mutant.name] = {"room": room, **tried(mutant, reach, folder / "tree", folder / "log")}
+            known.write_text(json.dumps(trials, indent=1))
+            print(f"{trials[mutant.name]['outcome']}: {mutant.name}", flush=True)
+    counted = {room: {one.name: trials.get(one.name, {}) for one in found} for room, found in chosen.items()}
+    print(told(counted))
+    if arguments.keep:
+        arguments.keep.write_text(json.dumps(record(counted, arguments), indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""Which tests run which lines, and how long each takes: every test file once, under coverage, in a fork of its own."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Reach", "measure"]
+
+MODULE = ""  # the context of what runs while a module is imported
+
+
+class Recorder:
+    """A plugin of pytest that names each test to coverage, and times it by the processor."""
+
+    def __init__(self, coverage: Any) -> None:
+        self.coverage, self.seconds = coverage, dict[str, float]()
+        self._began = 0.0
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.coverage.switch_context(nodeid)
+        self._began = time.process_time()
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.when == "call" and not report.passed:
+            self.seconds[report.nodeid] = -1.0  # tells nothing: it does not pass here
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        self.seconds.setdefault(nodeid, time.process_time() - self._began)
+        self.coverage.switch_context(MODULE)
+
+
+def measure(file: str, source: Path, out: Path, most: int) -> None:
+    """Run a test file and write what its tests reach; after so many seconds of processor time, of those that ran."""
+    import pytest
+    from coverage import Coverage
+
+    def late(*_: Any) -> None:
+        pytest.exit("its time is up")
+
+    coverage = Coverage(data_file=None, source=[str(source)], config_file=False, messages=False)
+    recorder = Recorder(coverage)
+    signal.signal(signal.SIGXCPU, late)
+    spent = int(time.process_time())
+    resource.setrlimit(resource.RLIMIT_CPU, (spent + most, spent + most + 30))
+    coverage.start()
+    pytest.main([file, "-q", "-p", "no:cacheprovider", "--tb=no"], plugins=[recorder])
+    coverage.stop()
+    data = coverage.get_data()
+    lines = {
+        str(Path(path).relative_to(source)): {str(line): tests for line, tests in data.contexts_by_lineno(path).items()}
+        for path in data.measured_files()
+    }
+    out.write_text(json.dumps({"seconds": recorder.seconds, "lines": lines}))
+
+
+class Reach:
+    """What was measured, of all test files together."""
+
+    def __init__(self, folder: Path) -> None:
+        self._lines: dict[tuple[str, int], set[str]] = {}
+        self._modules: dict[str, set[str]] = {}
+        self.seconds: dict[str, float] = {}
+        for path in sorted(folder.glob("*.json")):
+            content = json.loads(path.read_text())
+            self.seconds |= content["seconds"]
+            for module, lines in content["lines"].items():
+                self._add(module, lines)
+
+    def _add(self, module: str, lines: dict[str, list[str]]) -> None:
+        for line, tests in lines.items():
+            self._lines.setdefault((module, int(line)), set()).update(tests)
+            self._modules.setdefault(module, set()).update(test for test in tests if test != MODULE)
+
+    def tests(self, module: str, line: int) -> list[str]:
+        """Those that run a line, the quickest first; of a line that runs at import all that run the module."""
+        found = self._lines.get((module, line), set())
+        named = {test for test in found if test != MODULE} or (self._modules.get(module, set()) if found else set())
+        passing = [test for test in named if self.seconds.get(test, -1.0) >= 0]
+        return sorted(passing, key=lambda test: (self.seconds[test], test))
+
+    def within(self, module: str, line: int, *, seconds: float) -> Iterator[str]:
+        """The same as far as a time lasts; the quickest always."""
+        spent = 0.0
+        for number, test in enumerate(self.tests(module, line)):
+            spent += self.seconds[test]
+            if number and spent > seconds:
+                return
+            yield test
