@@ -52,7 +52,7 @@ def test_no_file_is_too_long_to_read() -> None:
 def test_what_a_system_names_is_there(name: str) -> None:
     system = imported(SYSTEMS[name])
     places = [system.task, system.picture, system.shorten, system.service, system.page, system.demo, system.case]
-    places += [system.prepare, system.claims, *(place for place, _ in system.benches.values())]
+    places += [system.prepare, system.speed, system.claims, *(place for place, _ in system.benches.values())]
     places += [place for place, _ in [*system.verbs.values(), *([system.data] if system.data else [])]]
     for study in system.studies.values():
         places += [study.place, study.settings, study.plan, study.pieces, study.remarks]

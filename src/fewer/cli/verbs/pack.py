@@ -23,14 +23,16 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write it, say how small it is."""
     from fewer.cli.show import show
-    from fewer.packs.pack import Allowance, unpack
+    from fewer.packs.pack import Allowance
+    from fewer.packs.pack import load as load_pack
+    from fewer.packs.slower import slower_than_dense
     from fewer.run.load import load
     from fewer.run.packing import pack_run
 
     trained = load(arguments.run, arguments.set)
     written = pack_run(trained, arguments.out, arguments.values)
-    dense = sum(4 * tensor.size for tensor in unpack(arguments.out, allowance=Allowance.unlimited()).values())
-    show(
-        {"pack": arguments.out, "bytes": written, "dense_bytes": dense, "times_smaller": round(dense / written, 2)},
-        arguments.json,
-    )
+    pack = load_pack(arguments.out, allowance=Allowance.unlimited())
+    dense = sum(4 * tensor.size for tensor in pack.tensors().values())
+    told = {"pack": arguments.out, "bytes": written, "dense_bytes": dense, "times_smaller": round(dense / written, 2)}
+    slower = slower_than_dense(pack)
+    show(told | ({"speed": slower} if slower else {}), arguments.json)

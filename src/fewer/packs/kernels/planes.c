@@ -12,7 +12,7 @@
 #include "planes_kernels.h"
 
 #define MOST 4096               /* buffers */
-#define SLACK (LANES * WIDE)    /* a row of vectors may be read past the last place of a buffer */
+#define SLACK 256               /* a row of vectors may be read past the last place of a buffer */
 
 typedef struct {
     PyObject_HEAD
@@ -30,19 +30,27 @@ typedef struct {
 typedef struct {
     const char *name;
     void (*run)(const Step *, float *const *, ptrdiff_t);
+    void (*activate)(float *, ptrdiff_t, Activation);
 } Version;
 
-/* TILES: vectors of outputs that a dense convolution holds for each of its channels. */
 #define WIDTH 4
 #define TILES 2
+#define LANES 8
 #define NAMED(name) name##_of_4
 #include "planes_rows.h"
 #define WIDTH 8
 #define TILES 2
+#define LANES 8
 #define NAMED(name) name##_of_8
+#include "planes_rows.h"
+#define WIDTH 8
+#define TILES 2
+#define LANES 16
+#define NAMED(name) name##_of_many_8
 #include "planes_rows.h"
 #define WIDTH 16
 #define TILES 4
+#define LANES 8
 #define NAMED(name) name##_of_16
 #include "planes_rows.h"
 
@@ -58,25 +66,28 @@ typedef struct {
         else                                                                                           \
             walk(s, buffers, images);                                                                  \
     }                                                                                                  \
-    static const Version version_##suffix = {#suffix, run_##suffix};
+    attribute static void activate_##suffix(float *y, ptrdiff_t count, Activation f) { activate(y, count, f); } \
+    static const Version version_##suffix = {#suffix, run_##suffix, activate_##suffix};
 
 VERSION(portable, , 4, 4)
 #if SEVERAL
 VERSION(avx2, AVX2, 8, 8)
-VERSION(avx512, AVX512, 8, 16)
+VERSION(avx512, AVX512, many_8, 16)
 #endif
 
 static const Version *version = &version_portable;
 
 static int pick(const char *name) {
     switch (instructions(name)) {
-        case PORTABLE: return version = &version_portable, 1;
+        case PORTABLE: version = &version_portable; break;
 #if SEVERAL
-        case WITH_AVX2: return version = &version_avx2, 1;
-        case WITH_AVX512: return version = &version_avx512, 1;
+        case WITH_AVX2: version = &version_avx2; break;
+        case WITH_AVX512: version = &version_avx512; break;
 #endif
         default: return 0;
     }
+    activate_row = version->activate;
+    return 1;
 }
 
 /* A copy of an array of `count` numbers of four bytes, or any number of them where count is -1. */

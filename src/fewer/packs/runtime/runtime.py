@@ -76,6 +76,11 @@ class Network:
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def _bound(self, inputs: tuple[ArrayLike, ...], named: Mapping[str, ArrayLike]) -> tuple[dict[str, Array], bool]:
+        if len(inputs) == len(self.inputs) == 1 and not named:  # as most are called: nothing to convert
+            only, value = self.inputs[0], inputs[0]
+            ready = isinstance(value, np.ndarray) and value.ndim == len(only.shape) + 1
+            if ready and value.dtype == only.dtype and value.shape[1:] == only.shape:  # type: ignore[union-attr]
+                return {only.name: np.asarray(value)}, False
         wanted = [item.name for item in self.inputs]
         given: dict[str, ArrayLike] = dict(zip(wanted, inputs))
         if len(inputs) > len(wanted) or (given.keys() & named.keys()) or {*given, *named} != set(wanted):

@@ -17,6 +17,7 @@ from fewer.packs.runtime.convolution import sparse_convolution
 from fewer.packs.runtime.layers import OPERATIONS
 from fewer.packs.runtime.ops import Array, allowed
 from fewer.packs.runtime.recurrent import GATES, sparse_recurrence
+from fewer.packs.runtime.rows import row_operation
 from fewer.packs.shapes.rules import Shape
 
 __all__ = ["Budget", "Step", "chains", "one_sample", "step_of", "steps", "whole_chain"]
@@ -155,7 +156,7 @@ def _chained(
             yield Step("a chain of layers", (run[0][0].inputs[0],), run[-1][0].output, chain)
             continue
         for node, _ in run:
-            yield _sparse_step(node, tensors, budget) or step_of(node)
+            yield _sparse_step(node, tensors, budget) or _row_step(node, tensors) or step_of(node)
 
 
 def _sparse_step(node: Node, tensors: Mapping[str, Array], budget: Budget) -> Step | None:
@@ -164,6 +165,11 @@ def _sparse_step(node: Node, tensors: Mapping[str, Array], budget: Budget) -> St
     call = make(node, tensors) if make is not None and budget.takes(node, tensors) else None
     inputs = node.inputs[:1] + node.inputs[1 + weights :]
     return None if call is None else Step(node.op, inputs, node.output, call)
+
+
+def _row_step(node: Node, tensors: Mapping[str, Array]) -> Step | None:
+    call = row_operation(node, tensors)
+    return None if call is None else Step(node.op, node.inputs, node.output, call)
 
 
 def _rows(stages: list[Stage], shape: Shape) -> Callable[[Array], Array] | None:
