@@ -21,6 +21,8 @@ import numpy as np
 
 from fewer.core.errors import UserError
 from fewer.core.files.atomic import write_atomically
+from fewer.packs.export.c_batch import ADD_TOGETHER, TOGETHER, batch_body
+from fewer.packs.export.c_convolution import ADD, APART
 from fewer.packs.export.c_layers import LAYERS, activation, layer
 from fewer.packs.export.c_ops import OPERATIONS, Operation
 from fewer.packs.export.c_places import PLACES
@@ -31,7 +33,7 @@ from fewer.packs.runtime.ops import Array
 from fewer.packs.runtime.runtime import Pack
 from fewer.packs.runtime.steps import chains, one_sample
 
-__all__ = ["export"]
+__all__ = ["Footprint", "export"]
 
 _KEYWORDS = (
     " auto break case char const continue default do double else enum extern float for goto if inline int long main "
@@ -48,14 +50,26 @@ static int fewer_place(float at, int size) { /* a whole number as an index that 
 """
 
 
-def export(pack: Pack, path: str | os.PathLike[str], name: str, *, network: str | None = None) -> None:
+@dataclass(frozen=True)
+class Footprint:
+    """Bytes that one sample takes on a microcontroller: constants in flash, scratch in memory; code comes on top."""
+
+    flash: int
+    ram: int
+
+
+def export(pack: Pack, path: str | os.PathLike[str], name: str, *, network: str | None = None) -> Footprint:
     """Write the C file; `network` is the first one of the pack unless named."""
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or f" {name} " in _KEYWORDS:
         raise UserError(f"name {name!r}", "a C identifier that is no keyword")
     if network is not None and network not in pack.networks:
         raise UserError(f"network {network!r}", f"one of {', '.join(pack.networks)}")
     chosen = pack.networks[network] if network is not None else next(iter(pack.networks.values()))
-    write_atomically(path, source(chosen.program, pack.tensors(), name).encode())
+    text = source(chosen.program, pack.tensors(), name)
+    write_atomically(path, text.encode())
+    found = re.search(r"(\d+) bytes of constants and (\d+) of scratch", text)
+    assert found is not None  # the first line of every file
+    return Footprint(int(found[1]), int(found[2]))
 
 
 def _array(kind: str, values: Array) -> str:
@@ -158,7 +172,23 @@ def source(whole: Program, given: dict[str, Array], name: str) -> str:
         count = int(np.prod(writer.shapes[answer]))
         writer.body.append(assign(View("output", *_solid(writer.shapes[answer]), outputs), "{0}", writer.view(answer)))
         outputs += count
-    return _file(name, offset, outputs, writer)
+    return _file(name, offset, outputs, writer, _whole(program, runs))
+
+
+def _whole(program: Program, runs: list[list[tuple[Node, Stage | None]]]) -> list[Stage]:
+    """The stages of a program that is one chain from its only input to its only output, or none."""
+    stages = [stage for run in runs for _, stage in run if stage is not None]
+    only = len(runs) == len(program.inputs) == len(program.outputs) == 1 and len(stages) == len(runs[0])
+    first, last = (runs[0][0][0], runs[0][-1][0]) if only else (None, None)
+    right = (
+        only and first is not None and first.inputs[0] == program.inputs[0].name and len(program.inputs[0].shape) == 1
+    )
+    layered = (
+        any(isinstance(stage, Layer) for stage in stages) and fit(stages, program.inputs[0].shape[0])
+        if right
+        else False
+    )
+    return stages if layered and last is not None and last.output == program.outputs[0] else []
 
 
 def _solid(shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -208,8 +238,9 @@ def _chain(writer: Writer, first: str, last: str, stages: list[Stage]) -> View:
     return answer
 
 
-def _file(name: str, inputs: int, outputs: int, writer: Writer) -> str:
-    """The whole text."""
+def _file(name: str, inputs: int, outputs: int, writer: Writer, stages: list[Stage]) -> str:
+    """The whole text; `stages` are those of a program that is a chain."""
+    together = _together(inputs, outputs, writer, stages) if stages else []
     static = "static " if sum(writer.sizes) > _ON_STACK else ""
     scratch = [f"{static}float value{place}[{max(1, size)}];" for place, size in enumerate(writer.sizes)]
     one, many = (
@@ -218,11 +249,40 @@ def _file(name: str, inputs: int, outputs: int, writer: Writer) -> str:
     )
     lines = [f"/* {name}: {inputs} numbers in, {outputs} numbers out, one sample after another. C99; link with -lm. */",
              "#include <math.h>", "#include <string.h>", "", one + ";", many + ";", ""]  # fmt: skip
-    read = set(re.findall(r"constant\d+", "".join(writer.body)))  # of a view nothing may have been read
+    read = set(re.findall(r"constant\d+", "".join([*writer.body, *together])))  # of a view nothing may have been read
     lines += [line.format(constant) for line, constant in writer.constants.items() if constant in read]
-    lines += [_PLACE] if any("fewer_place(" in line for line in writer.body) else []
+    functions = {"fewer_place(": _PLACE, "fewer_add": APART, "fewer_add(": ADD, "fewer_add_together(": ADD_TOGETHER}
+    lines += [text for call, text in functions.items() if any(call in line for line in [*writer.body, *together])]
     # at high sparsity a layer may read nothing of what is before it
     unread = [f"(void)value{place};" for place in range(len(scratch))] + ["(void)input;"]
     lines += ["", one + " {", *("    " + line for line in [*scratch, *writer.body, *unread]), "}", "", many + " {"]
     step = f"{name}(input + (long)i * {inputs}, output + (long)i * {outputs});"
-    return "\n".join([*lines, f"    for (int i = 0; i < samples; i++) {step}", "}", ""])
+    lines += ["    int i = 0;", *("    " + line for line in together)]
+    flash, where = _constant_bytes(lines), "static" if static else "on the stack"
+    told = f"{flash} bytes of constants and {4 * sum(writer.sizes)} of scratch, {where}, for one sample"
+    lines[0] = lines[0].replace(" */", f" {told}. */")
+    return "\n".join([*lines, f"    for (; i < samples; i++) {step}", "}", ""])
+
+
+def _constant_bytes(lines: list[str]) -> int:
+    """What all constants of a file take where a long has four bytes."""
+    found = re.findall(r"static const (float|unsigned \w+) \w+\[(\d+)\]", "\n".join(lines))
+    return sum({"unsigned char": 1, "unsigned short": 2}.get(kind, 4) * int(count) for kind, count in found)
+
+
+def _together(inputs: int, outputs: int, writer: Writer, stages: list[Stage]) -> list[str]:
+    """Lines that take many samples at once, as long as there are so many."""
+    body, widest = batch_body(stages, inputs, writer.constant)
+    static = "static " if 2 * widest * TOGETHER > _ON_STACK else ""
+    both = "for (int n = 0; n < {}; n++) for (int f = 0; f < {}; f++)"
+    place = f"here[f * {TOGETHER} + n]"
+    return [
+        f"{static}float first[{widest * TOGETHER}], second[{widest * TOGETHER}];",
+        f"for (; i + {TOGETHER} <= samples; i += {TOGETHER}) {{",
+        f"    const float *from = input + (long)i * {inputs};",
+        f"    float *to = output + (long)i * {outputs}, *here = first, *there = second;",
+        f"    {both.format(TOGETHER, inputs)} {place} = from[n * {inputs} + f];",
+        *("    " + line for line in body),
+        f"    {both.format(TOGETHER, outputs)} to[n * {outputs} + f] = {place};",
+        "}",
+    ]
