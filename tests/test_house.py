@@ -51,17 +51,9 @@ def test_no_file_is_too_long_to_read() -> None:
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_what_a_system_names_is_there(name: str) -> None:
     system = imported(SYSTEMS[name])
-    places = [
-        system.task,
-        system.picture,
-        system.shorten,
-        system.carry,
-        system.service,
-        system.page,
-        system.demo,
-        system.case,
-    ]
-    places += [system.prepare, system.units, system.claims, *(place for place, _ in system.benches.values())]
+    places = [system.task, system.picture, system.shorten, system.carry, system.service, system.page, system.demo]
+    places += [system.case, system.prepare, system.units, system.speed, system.claims]
+    places += [*(place for place, _ in system.benches.values())]
     places += [place for place, _ in [*system.verbs.values(), *([system.data] if system.data else [])]]
     for study in system.studies.values():
         places += [study.place, study.settings, study.plan, study.pieces, study.remarks]

@@ -21,7 +21,7 @@ FLAGS = ["-shared", "-fPIC", "-g", "-O1", "-std=c11", "-fsanitize=address,undefi
 DRIVER = """
 import importlib.util, sys
 import fewer.packs
-for name in ("_codec", "_runtime"):
+for name in ("_codec", "_runtime", "_planes"):
     spec = importlib.util.spec_from_file_location(f"fewer.packs.{name}", f"{sys.argv[1]}/{name}.so")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -30,12 +30,15 @@ for name in ("_codec", "_runtime"):
 sys.path.insert(0, sys.argv[2])
 import numpy as np
 from fewer.packs.file import codec
+from fewer.packs.images import planes
 from fewer.packs.runtime import chain
 from fewer.packs.runtime.convolution import sparse_convolution
 from fewer.packs.program import Node
 from fewer.packs.runtime.runtime import Network
 from tests.packs.fuzz_pack import run
 from tests.packs.test_runtime_chain import network, reference
+
+from tests.packs.sanitized import convolved, recurred, refused
 
 assert codec._codec.__spec__.origin.startswith(sys.argv[1])
 generator = np.random.default_rng(0)
@@ -68,6 +71,12 @@ for kernel in ("avx512", "avx2", "portable"):
             raise SystemExit("accepted")
         except (ValueError, TypeError):
             pass
+for kernel in ("avx512", "avx2", "portable"):
+    try:
+        chain.kernels().use(kernel), planes.kernels().use(kernel)
+    except ValueError:
+        continue
+    convolved(generator), recurred(generator), refused()
 print(run(200, seed=11))
 """
 
@@ -78,7 +87,7 @@ def test_the_kernels_are_clean_under_the_sanitizers(tmp_path: Path) -> None:
     if not Path(library).is_file():
         pytest.skip("the compiler has no address sanitizer")
     include = [f"-I{sysconfig.get_path('include')}", f"-I{np.get_include()}", f"-I{KERNELS}"]
-    for name in ("codec", "runtime"):
+    for name in ("codec", "runtime", "planes"):
         target = str(tmp_path / f"_{name}.so")
         subprocess.run(["gcc", *FLAGS, *include, str(KERNELS / f"{name}.c"), "-o", target, "-lm"], check=True)
     (tmp_path / "driver.py").write_text(DRIVER)

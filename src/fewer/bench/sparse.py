@@ -1,8 +1,8 @@
-"""Packs against what else there is: one sample, a batch, the exported C, and the length of the file.
+"""Packs against what else there is: one sample, a batch, the exported C, the length of the file, and sparsities.
 
-The networks are BCQ's at 95 % sparsity: a 17-400-300-6 actor, and a 23-750-750-6 decoder. They are trained for a
-short while on a made-up regression, pruned before that by |weight * gradient|, because random masks and untrained
-weights would compress and run differently.
+The networks of the first rows are BCQ's at 95 % sparsity: a 17-400-300-6 actor, and a 23-750-750-6 decoder. They are
+trained for a short while on a made-up regression, pruned before that by |weight * gradient|, because random masks and
+untrained weights would compress and run differently.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from fewer.bench.row import Row, interleaved_seconds
+from fewer.bench.speed.rows import speed_rows
 from fewer.packs.export import c as export_c
 from fewer.packs.export import onnx as export_onnx
 from fewer.packs.pack import load, write
@@ -257,6 +258,7 @@ def run(quick: bool = False) -> list[Row]:
                 rows = _one_sample(actor, first, folder, quick=quick)
                 rows += _batch("actor, 128 samples", actor, first, folder, samples=128, quick=quick, required=6.0)
                 rows += _batch("decoder, 100 samples", decoder, second, folder, samples=100, quick=quick, required=None)
-            return rows + _sizes("actor", actor, folder) + _sizes("decoder", decoder, folder)
+            rows += _sizes("actor", actor, folder) + _sizes("decoder", decoder, folder)
+        return rows + speed_rows(quick=quick)
     finally:
         torch.set_num_threads(threads)

@@ -76,6 +76,7 @@ class System:
     studies: Mapping[str, Study] = field(default_factory=dict)
     claims: str = ""  # every testable sentence of its paper: a tuple of `studies.claims.Claim`
     benches: Mapping[str, Named] = field(default_factory=dict)  # modules with `run(quick) -> list[Row]`
+    speed: str = ""  # () -> [(name, make, shape of a sample)]: networks whose speed `fewer bench sparse` tells
     prepare: str = ""  # array -> array: what users have at hand (bytes of pixels), as a pack takes it; numpy alone
 
 

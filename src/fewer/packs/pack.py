@@ -27,6 +27,7 @@ from fewer.packs.file.tensors import Array, Decoder, Encoder
 from fewer.packs.program import PackError, Program
 from fewer.packs.quantize import Calibration, quantized
 from fewer.packs.runtime.runtime import Pack
+from fewer.packs.runtime.threads import Threads
 from fewer.packs.shapes.demand import Allowance
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def open_bytes(data: bytes, *, memory: int = _MEMORY) -> tuple[dict[str, Any], D
     return header, Decoder(payload, min(allowed_numbers(len(data)), memory // 4))
 
 
-def decode(header: dict[str, Any], decoder: Decoder, allowance: Allowance | None = None) -> Pack:
+def decode(header: dict[str, Any], decoder: Decoder, allowance: Allowance | None = None, *, threads: int = 1) -> Pack:
     """The pack itself; anything that does not fit together is a PackError."""
     try:
         decoder.read_masks(header["masks"])
@@ -146,18 +147,25 @@ def decode(header: dict[str, Any], decoder: Decoder, allowance: Allowance | None
         for program in programs.values():
             program.check(set(tensors))
         return Pack(
-            programs, tensors, masks=masks, kinds=kinds, settings=modern(header["settings"]), allowance=allowance
-        )
+            programs, tensors, masks=masks, kinds=kinds, settings=modern(header["settings"]), allowance=allowance,
+            threads=threads,
+        )  # fmt: skip
     except PackError:
         raise
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, MemoryError, zlib.error) as error:
         raise PackError(f"a pack that contradicts itself ({type(error).__name__})", "an undamaged file") from error
 
 
-def load(path: str | os.PathLike[str], *, memory: int = _MEMORY, allowance: Allowance | None = None) -> Pack:
-    """Open a pack for use; `memory` bounds, in bytes, what it may unfold into, `allowance` what predicting may take."""
+def load(
+    path: str | os.PathLike[str], *, memory: int = _MEMORY, allowance: Allowance | None = None, threads: int = 1
+) -> Pack:
+    """Open a pack for use; `memory` bounds, in bytes, what it may unfold into, `allowance` what predicting may take.
+
+    Batches are shared out among `threads`, which packs that ask for as many have in common.
+    """
     warn_once()
-    return decode(*_read(path, memory), allowance)
+    Threads(threads)  # refuses an impossible number before anything is read
+    return decode(*_read(path, memory), allowance, threads=threads)
 
 
 def unpack(

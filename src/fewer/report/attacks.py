@@ -19,7 +19,7 @@ from fewer.report.certainty.units import Interval, Units, intervals
 from fewer.report.groups import Group, over_seeds
 from fewer.run.load import Trained
 
-__all__ = ["Attacked", "attack_curve", "budgets", "shortened"]
+__all__ = ["Attacked", "attack_curve", "budgets", "quality_under", "shortened"]
 
 SHARES = (0.0, 0.25, 0.5, 1.0)  # of the budget asked for
 
@@ -60,7 +60,7 @@ def shortened(name: str, task: Task[Any], limit: int) -> Task[Any]:
     return imported(short)(task, limit) if short else task
 
 
-def _one(run: Trained, task: Task[Any], attack: str, limit: int) -> tuple[float, Units | None]:
+def quality_under(run: Trained, task: Task[Any], attack: str, limit: int) -> tuple[float, Units | None]:
     """The task's first metric when every input is attacked, and the units behind it."""
     units = judged_under(run, task, attack, limit)
     if units is not None:
@@ -70,7 +70,7 @@ def _one(run: Trained, task: Task[Any], attack: str, limit: int) -> tuple[float,
 
 
 def _of_group(group: Group, task: Task[Any], budget: float, attack: str, limit: int) -> Attacked:
-    each = [_one(run, task, attack, limit) for run in group.runs]
+    each = [quality_under(run, task, attack, limit) for run in group.runs]
     found, units = over_seeds([value for value, _ in each]), tuple(own for _, own in each)
     if len(each) == 1 and units[0] is not None:
         found = Interval(found.mean, *intervals(units[0]).get(leading(group.first), found[1:]))

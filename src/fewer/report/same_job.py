@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Sequence
 
 from fewer.core.maths.student import student_t
 from fewer.core.registry import system_of
 from fewer.report.attacks import quality_under, shortened
+from fewer.report.certainty.units import Interval
 from fewer.report.description import metric_of, shown
-from fewer.report.groups import Group, Interval, grouped, spelled
+from fewer.report.groups import Group, grouped, spelled
 from fewer.report.page import heading, table, words
 from fewer.run.load import Trained
 
@@ -18,19 +18,19 @@ __all__ = ["difference", "same_job", "verdict"]
 
 
 def difference(first: Sequence[float], second: Sequence[float]) -> Interval:
-    """The second mean less the first, with half its 95 % interval by Student: seeds of two trainings are no pairs."""
+    """The second mean less the first, with its 95 % interval by Student: seeds of two trainings are no pairs."""
     found = statistics.fmean(second) - statistics.fmean(first)
     freedom = len(first) + len(second) - 2
     if min(len(first), len(second)) < 2:
-        return found, math.nan
+        return Interval(found)
     spread = sum((len(values) - 1) * statistics.variance(values) for values in (first, second)) / freedom
-    return found, student_t(freedom) * (spread * (1 / len(first) + 1 / len(second))) ** 0.5
+    half = student_t(freedom) * (spread * (1 / len(first) + 1 / len(second))) ** 0.5
+    return Interval(found, found - half, found + half)
 
 
 def verdict(found: Interval) -> str:
     """Whether a network with this difference from its dense twin does the job."""
-    less, half = found
-    return "unknown" if math.isnan(half) else "yes" if less + half >= 0 else "no"
+    return "unknown" if not found.known else "yes" if found.high >= 0 else "no"
 
 
 def same_job(runs: Sequence[Trained], limit: int) -> list[str]:
@@ -69,14 +69,14 @@ def _pair(task: str, dense: Group, pruned: Group) -> list[str]:
     name = next(iter(dense.first.metrics))
     metric = metric_of(task, name)
     values = [[run.metrics[name] for run in group.runs] for group in (dense, pruned)]
-    found, half = difference(*values)
+    found = difference(*values)
 
     def said(value: float) -> str:
         return shown(value, metric.share)
 
     removed = pruned.job.prune.sparsity if pruned.job.prune else 0.0
     return [pruned.name, f"{removed:.0%}", metric.label, *(spelled(g.metric(name), said) for g in (dense, pruned)),
-            spelled((found, half), said), verdict((found, half))]  # fmt: skip
+            spelled(found, said), verdict(found)]  # fmt: skip
 
 
 def _survivors(task: str, groups: Sequence[Group], limit: int) -> list[list[str]]:
@@ -90,5 +90,5 @@ def _survivors(task: str, groups: Sequence[Group], limit: int) -> list[list[str]
         short = shortened(task, run.task, limit)
         metric = metric_of(task, name)
         rows.append([group.name, group.job.harden or "no", metric.label, attack, shown(run.metrics[name], metric.share),
-                     shown(quality_under(run, short, attack, limit), metric.share)])  # fmt: skip
+                     shown(quality_under(run, short, attack, limit)[0], metric.share)])  # fmt: skip
     return rows

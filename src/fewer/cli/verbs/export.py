@@ -27,14 +27,17 @@ def run(arguments: argparse.Namespace) -> None:
     from fewer.cli.show import show
 
     pack = opened(arguments)
+    told: dict[str, object]
     if arguments.to not in FORMS:
         raise UserError(f"--to {arguments.to}", either(FORMS))
     if arguments.to == "c":
         from fewer.packs.export.c import export
 
-        export(pack, arguments.out, arguments.name, length=arguments.length)
+        size = export(pack, arguments.out, arguments.name, length=arguments.length)
+        told = {"written": arguments.out, "flash_bytes": size.flash, "ram_bytes": size.ram}
     else:
         from fewer.packs.export import onnx as export_onnx
 
         export_onnx.export(pack, arguments.out)
-    show({"written": arguments.out}, arguments.json)
+        told = {"written": arguments.out}
+    show(told, arguments.json)

@@ -25,6 +25,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Write it, say how small it is."""
     from fewer.cli.show import show
     from fewer.packs.pack import Allowance, load
+    from fewer.packs.slower import slower_than_dense
     from fewer.run.load import load as load_run
     from fewer.run.packing import carried_bytes, pack_run
 
@@ -33,10 +34,12 @@ def run(arguments: argparse.Namespace) -> None:
     packed = load(arguments.out, allowance=Allowance.unlimited())
     carried = carried_bytes(packed.settings.get("carried"))
     dense = sum(4 * tensor.size for tensor in packed.tensors().values())
+    slower = slower_than_dense(packed)
     show(
         {
             "pack": arguments.out, "bytes": written, **({"of_them_carried": carried} if carried else {}),
             "dense_bytes": dense, "times_smaller": round(dense / (written - carried), 2),
+            **({"speed": slower} if slower else {}),
         },
         arguments.json,
     )  # fmt: skip

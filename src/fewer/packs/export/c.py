@@ -26,10 +26,11 @@ import numpy as np
 
 from fewer.core.errors import UserError
 from fewer.core.files.atomic import write_atomically
+from fewer.packs.export.c_file import file_text
 from fewer.packs.export.c_layers import LAYERS, activation, layer
 from fewer.packs.export.c_ops import OPERATIONS, Operation
 from fewer.packs.export.c_places import PLACES
-from fewer.packs.export.c_sizes import NAME, Size, TooFixed, fitted
+from fewer.packs.export.c_sizes import Size, TooFixed, fitted
 from fewer.packs.export.c_views import View, assign, number
 from fewer.packs.program import Input, Node, Program, dimension
 from fewer.packs.runtime.chain import Layer, Stage, fit, joined, pruned
@@ -37,13 +38,12 @@ from fewer.packs.runtime.ops import Array
 from fewer.packs.runtime.runtime import Pack
 from fewer.packs.runtime.steps import chains, one_sample
 
-__all__ = ["export"]
+__all__ = ["Footprint", "export"]
 
 _KEYWORDS = (
     " auto break case char const continue default do double else enum extern float for goto if inline int long main "
     "register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
 )
-_ON_STACK = 16_384  # floats of scratch above which it is static, and the function not reentrant
 _WHOLE = 1 << 24  # up to which every whole number is a float
 _OPERATIONS: dict[str, Operation] = {**OPERATIONS, **LAYERS, **PLACES}
 _ANY_LENGTH = {
@@ -52,24 +52,30 @@ _ANY_LENGTH = {
     "roll", "pad", "put_slice", "conv", "max_pool", "avg_pool", "adaptive_avg_pool", "adaptive_max_pool", "interpolate",
     "index_select", "group_norm", "scatter", "scatter_add",
 }  # fmt: skip
-_PLACE = """\
-static int fewer_place(float at, int size) { /* a whole number as an index that is never outside */
-    if (at < 0.0f) at += (float)size;
-    return !(at > 0.0f) ? 0 : at >= (float)size ? size - 1 : (int)at;
-}
-"""
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Bytes that one sample takes on a microcontroller: constants in flash, scratch in memory; code comes on top."""
+
+    flash: int
+    ram: int
 
 
 def export(
     pack: Pack, path: str | os.PathLike[str], name: str, *, network: str | None = None, length: int | None = None
-) -> None:
+) -> Footprint:
     """Write the C file; `network` is the first one of the pack unless named, `length` the longest sequence."""
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or f" {name} " in _KEYWORDS:
         raise UserError(f"name {name!r}", "a C identifier that is no keyword")
     if network is not None and network not in pack.networks:
         raise UserError(f"network {network!r}", f"one of {', '.join(pack.networks)}")
     chosen = pack.networks[network] if network is not None else next(iter(pack.networks.values()))
-    write_atomically(path, source(_for_length(chosen.program, length), pack.tensors(), name).encode())
+    text = source(_for_length(chosen.program, length), pack.tensors(), name)
+    write_atomically(path, text.encode())
+    found = re.search(r"(\d+) bytes of constants and (\d+) of scratch", text)
+    assert found is not None  # the first line of every file
+    return Footprint(int(found[1]), int(found[2]))
 
 
 def _for_length(program: Program, length: int | None) -> Program:
@@ -224,7 +230,24 @@ def _source(
         count = math.prod(writer.shapes[answer])
         writer.body.append(assign(View("output", *_solid(writer.shapes[answer]), outputs), "{0}", writer.view(answer)))
         outputs += count
-    return _file(name, offset, outputs, writer, longest=whole.usual if sizes else 0)
+    stages, longest = ([], whole.usual) if sizes else (_whole(program, runs), 0)
+    return file_text(name, offset, outputs, writer, stages=stages, longest=longest)
+
+
+def _whole(program: Program, runs: list[list[tuple[Node, Stage | None]]]) -> list[Stage]:
+    """The stages of a program that is one chain from its only input to its only output, or none."""
+    stages = [stage for run in runs for _, stage in run if stage is not None]
+    only = len(runs) == len(program.inputs) == len(program.outputs) == 1 and len(stages) == len(runs[0])
+    first, last = (runs[0][0][0], runs[0][-1][0]) if only else (None, None)
+    right = (
+        only and first is not None and first.inputs[0] == program.inputs[0].name and len(program.inputs[0].shape) == 1
+    )
+    layered = (
+        any(isinstance(stage, Layer) for stage in stages) and fit(stages, program.inputs[0].shape[0])
+        if right
+        else False
+    )
+    return stages if layered and last is not None and last.output == program.outputs[0] else []
 
 
 def _solid(shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -272,30 +295,3 @@ def _chain(writer: Writer, first: str, last: str, stages: list[Stage]) -> View:
     looped = writer.body if rows == 1 else [f"for (int r = 0; r < {rows}; r++) {{", *writer.body, "}"]
     writer.body = outer + looped
     return answer
-
-
-def _file(name: str, inputs: int, outputs: int, writer: Writer, *, longest: int) -> str:
-    """The whole text; `longest` is 0 where lengths do not vary."""
-    static = "static " if sum(writer.sizes) > _ON_STACK else ""
-    scratch = [f"{static}float value{place}[{max(1, size)}];" for place, size in enumerate(writer.sizes)]
-    kind, time = ("int", f", int {NAME}") if longest else ("void", "")
-    one, many = (
-        f"{kind} {name}(const float *input, float *output{time})",
-        f"{kind} {name}_batch(const float *input, float *output, int samples{time})",
-    )
-    said = f" {NAME} from 1 to {longest}; answers 0, or -1 for another." if longest else ""
-    numbers = f"{inputs} numbers in, {outputs} numbers out, one sample after another."
-    lines = [f"/* {name}: {numbers}{said} C99; link with -lm. */",
-             "#include <math.h>", "#include <string.h>", "", one + ";", many + ";", ""]  # fmt: skip
-    read = set(re.findall(r"constant\d+", "".join(writer.body)))  # of a view nothing may have been read
-    lines += [line.format(constant) for line, constant in writer.constants.items() if constant in read]
-    lines += [_PLACE] if any("fewer_place(" in line for line in writer.body) else []
-    # at high sparsity a layer may read nothing of what is before it
-    unread = [f"(void)value{place};" for place in range(len(scratch))] + ["(void)input;"]
-    guard = [f"if ({NAME} < 1 || {NAME} > {longest}) return -1;"] if longest else []
-    done = ["return 0;"] if longest else []
-    body = [*scratch, *guard, *writer.body, *unread, *done]
-    lines += ["", one + " {", *("    " + line for line in body), "}", "", many + " {"]
-    step = f"{name}(input + (long)i * {inputs}, output + (long)i * {outputs}{f', {NAME}' if longest else ''});"
-    each = [f"for (int i = 0; i < samples; i++) {step}"]
-    return "\n".join([*lines, *("    " + line for line in [*guard, *each, *done]), "}", ""])

@@ -16,7 +16,7 @@ from fewer.packs.runtime.chain import Activation, Layer, stage_of
 from fewer.packs.runtime.ops import Array
 from fewer.packs.runtime.recurrent import GATES
 
-__all__ = ["LAYERS", "activation", "layer", "unsigned"]
+__all__ = ["LAYERS", "activation", "layer", "layer_constants", "unsigned"]
 
 _ACTIVATIONS = {
     1: "x < 0.0f ? 0.0f : x", 2: "x < 0.0f ? {a} * x : x", 3: "x > 0.0f ? {b} * x : {a} * {b} * expm1f({c} * x)",
@@ -48,28 +48,38 @@ def unsigned(values: Array) -> str:
     return "unsigned char" if largest < 256 else "unsigned short" if largest < 65536 else "unsigned long"
 
 
+def layer_constants(stage: Layer, constant: Callable[[str, Array], str]) -> tuple[str, str, str] | None:
+    """Names of the columns' starts, the rows and the weights, by columns; two of them empty where columns are whole."""
+    rows, columns = np.nonzero(stage.weight)
+    if not len(rows):
+        return None
+    if len(rows) > stage.weight.size / 4:
+        return "", "", constant("float", stage.weight.T)
+    order = np.lexsort((rows, columns))
+    starts = np.concatenate([[0], np.cumsum(np.bincount(columns, minlength=stage.weight.shape[1]))])
+    begin, row = constant(unsigned(starts), starts), constant(unsigned(rows), rows[order])
+    return begin, row, constant("float", stage.weight[rows, columns][order])
+
+
 def layer(stage: Layer, constant: Callable[[str, Array], str], place: str, target: str) -> list[str]:
     """W x + b by columns: whole ones where a quarter is kept, else the kept weights with their rows."""
     outputs, inputs = stage.weight.shape
     lines = [f"memcpy({target}, {constant('float', stage.bias)}, {outputs} * sizeof(float));"] if outputs else []
-    rows, columns = np.nonzero(stage.weight)
-    if not len(rows):
+    found = layer_constants(stage, constant)
+    if found is None:
         return lines
+    begin, row, weight = found
     head = "for (int j = {first}; j < {last}; j++) {{ const float x = {place}[j]; if (x == 0.0f) continue;"
-    if len(rows) > stage.weight.size / 4:
+    if not begin:
         # four columns at a time, so that the sums are read and written a quarter as often
-        whole, fours = constant("float", stage.weight.T), inputs // 4 * 4
+        fours = inputs // 4 * 4
         four = " + ".join(f"w[{k * outputs} + i] * x[{k}]" for k in range(4))
-        pointers = f"const float *w = {whole} + j * {outputs}, *x = {place} + j;"
+        pointers = f"const float *w = {weight} + j * {outputs}, *x = {place} + j;"
         each = f"for (int i = 0; i < {outputs}; i++)"
         lines.append(f"for (int j = 0; j < {fours}; j += 4) {{ {pointers} {each} {target}[i] += {four}; }}")
         rest = head.format(first=fours, last=inputs, place=place)
-        inner = f"{each} {target}[i] += {whole}[j * {outputs} + i] * x;"
+        inner = f"{each} {target}[i] += {weight}[j * {outputs} + i] * x;"
         return lines if fours == inputs else [*lines, f"{rest} {inner} }}"]
-    order = np.lexsort((rows, columns))
-    starts = np.concatenate([[0], np.cumsum(np.bincount(columns, minlength=inputs))])
-    begin, row = constant(unsigned(starts), starts), constant(unsigned(rows), rows[order])
-    weight = constant("float", stage.weight[rows, columns][order])
     inner = f"for (unsigned long p = {begin}[j]; p < {begin}[j + 1]; p++) {target}[{row}[p]] += {weight}[p] * x;"
     return [*lines, f"{head.format(first=0, last=inputs, place=place)} {inner} }}"]
 

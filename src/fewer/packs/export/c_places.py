@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fewer.core.errors import UserError
+from fewer.packs.export.c_convolution import flat_convolution
 from fewer.packs.export.c_layers import unsigned
 from fewer.packs.export.c_ops import Operation, Writing, taken
 from fewer.packs.export.c_sizes import broadcast
@@ -28,6 +29,8 @@ def _conv(w: Writing, n: Node) -> View:
     a, weight = n.attributes, w.tensors.get(n.inputs[1])
     if weight is None or any(name not in w.tensors for name in n.inputs[2:]):
         raise UserError("a convolution with weights that depend on the input", "constant weights, for an export to C")
+    if not a["transposed"] and set(a["stride"]) == {1} and w.shapes[n.inputs[0]][0] == 1:
+        return flat_convolution(w, n)
     x, target, rank, groups = w.solid(n.inputs[0]), w.room(w.shapes[n.output]), weight.ndim - 2, a["groups"]
     small, large = w.shapes[n.inputs[0]][2:], w.shapes[n.output][2:]
     kept = np.nonzero(weight)
@@ -76,12 +79,18 @@ def _pool(w: Writing, n: Node) -> View:
     if n.op == "avg_pool":
         take = f"n += ({counted if a['count_padding'] else inside}); if ({inside}) sum += {value};"
     outer, letters = [f"i{at}" for at in range(rank)], [f"k{at}" for at in range(rank)]
+    start = ["float sum = 0.0f;", "int n = 0;"]
+    reach = [(p - 1) * s + (k - 1) * d for p, s, k, d in zip(places, a["stride"], a["kernel"], dilation)]
+    if n.op == "max_pool" and not any(a["padding"]) and all(r < size for r, size in zip(reach, sizes)):
+        # no window hangs over, so that nothing has to be asked before a number is taken
+        corner = _flat([f"{i} * {s}" for i, s in zip(outer, a["stride"])], sizes)
+        start, take = [f"float sum = from[{corner}];"], f"const float x = {value}; sum = x > sum ? x : sum;"
     lines = [f"for (int o = 0; o < {images * channels}; o++)", *_heads(places, outer), "{",
-             f"const float *from = {x} + o * {math.prod(sizes)};", "float sum = 0.0f;", "int n = 0;",
+             f"const float *from = {x} + o * {math.prod(sizes)};", *start,
              *_heads(a["kernel"], letters), "{"]  # fmt: skip
     for at in range(rank):
-        start = f"i{at} * {a['stride'][at]} + k{at} * {dilation[at]} - {a['padding'][at]}"
-        lines.append(f"const int v{at} = {start};")
+        first = f"i{at} * {a['stride'][at]} + k{at} * {dilation[at]} - {a['padding'][at]}"
+        lines.append(f"const int v{at} = {first};")
     answer = "sum" if n.op == "max_pool" else "sum / (float)n"
     goal = f"{target.place}[o * {math.prod(places)} + {_flat(outer, places)}]"
     w.body += [*lines, take, "}", f"{goal} = {answer};", "}"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from fewer.packs.images.layout import Geometry, Layout, all_phases, phases_of, reach
 from fewer.packs.images.operations import Convolution, Join, Map, Operation, Pool, Three
+from fewer.packs.images.together import images_together
 from fewer.packs.runtime.chain import NOTHING
 from fewer.packs.runtime.ops import Array
 
@@ -30,7 +32,6 @@ except ImportError:  # built without a compiler
 _SPARSE, _DENSE, _MAP, _POOL = range(4)
 _ROWS = 4  # output channels that C computes densely at once
 _PAYS = 0.45  # share of kept weights from which a dense product is faster
-_TOGETHER, _PLACES = 8, 128  # images at most, so that small ones fill the registers
 _NOWHERE: tuple[int, ...] = (0,) * 5
 
 Step = tuple[Any, ...]
@@ -51,11 +52,10 @@ class Images:
     layout: Layout
     _ready: dict[int, Any] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def together(self) -> int:
-        """How many images fill the registers at the smallest size."""
-        smallest = min(geometry.image for geometry in self.layout.geometries(1).values())
-        return max(1, min(_TOGETHER, -(-_PLACES // smallest)))
+        """How many images pass through at once, where there are several."""
+        return images_together(self.operations, self.layout)
 
     def __call__(self, *inputs: Array) -> tuple[Array, ...]:
         """Values (samples, channels, depth * height * width) as `outputs` names them."""

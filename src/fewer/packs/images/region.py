@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from fewer.packs.images.layout import Layout
-from fewer.packs.images.operations import Three, able, lowered
+from fewer.packs.images.operations import Convolution, Three, able, lowered
 from fewer.packs.images.planes import Images, kernels
 from fewer.packs.program import Program
 from fewer.packs.runtime.ops import Array
+from fewer.packs.runtime.threads import ALONE, Threads
 from fewer.packs.shapes.rules import Shape
 
 __all__ = ["Region", "regions"]
@@ -30,6 +31,8 @@ class Region:
     outputs: tuple[str, ...]
     shapes: Mapping[str, tuple[int, ...]]  # of inputs and outputs, without the samples
     images: Images
+    work: float  # multiplications of a sample
+    threads: Threads = ALONE
 
     def __call__(self, *values: Array) -> tuple[Array, ...]:
         """The outputs, from the inputs."""
@@ -38,7 +41,7 @@ class Region:
             if value.shape[1:] != self.shapes[name] or len(value) != len(values[0]):
                 raise ValueError(f"images of shape {value.shape}, expected (samples, *{self.shapes[name]})")
             given.append(np.ascontiguousarray(value, dtype=np.float32))
-        answers = self.images(*given)
+        answers = self.threads.shared(self.images, tuple(given), self.work)
         return tuple(one.reshape(len(one), *self.shapes[name]) for name, one in zip(self.outputs, answers))
 
 
@@ -81,7 +84,12 @@ def _region(
     # buffers for several images are bounded with those for one
     if images.room(images.together) > _ROOM:
         return None
-    return Region(begin, end, inputs, outputs, {name: shapes[name][1:] for name in (*inputs, *outputs)}, images)
+    work = sum(
+        float(np.count_nonzero(one.weight)) * math.prod(known[one.target][1])
+        for one in operations if isinstance(one, Convolution)
+    )  # fmt: skip
+    places = {name: shapes[name][1:] for name in (*inputs, *outputs)}
+    return Region(begin, end, inputs, outputs, places, images, work)
 
 
 def _size(shape: Sequence[int]) -> tuple[int, Three]:

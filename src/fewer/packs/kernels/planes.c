@@ -12,7 +12,8 @@
 #include "planes_kernels.h"
 
 #define MOST 4096               /* buffers */
-#define SLACK (LANES * WIDE)    /* a row of vectors may be read past the last place of a buffer */
+#define SPARE_SCRATCH 8         /* threads that find buffers at hand */
+#define SLACK 256               /* a row of vectors may be read past the last place of a buffer */
 
 typedef struct {
     PyObject_HEAD
@@ -22,27 +23,35 @@ typedef struct {
     ptrdiff_t images;           /* that pass through together at most */
     size_t *sizes;              /* floats of each buffer: scratch for all images, inputs and outputs for one */
     size_t room;                /* floats of all scratch */
-    float *scratch;
+    float *spare[SPARE_SCRATCH]; /* buffers that nobody uses now, whose paddings are zero; guarded by Python's own lock */
+    int spares;
     double work;                /* multiplications for one image */
-    int busy;
 } Planes;
 
 typedef struct {
     const char *name;
     void (*run)(const Step *, float *const *, ptrdiff_t);
+    void (*activate)(float *, ptrdiff_t, Activation);
 } Version;
 
-/* TILES: vectors of outputs that a dense convolution holds for each of its channels. */
 #define WIDTH 4
 #define TILES 2
+#define LANES 8
 #define NAMED(name) name##_of_4
 #include "planes_rows.h"
 #define WIDTH 8
 #define TILES 2
+#define LANES 8
 #define NAMED(name) name##_of_8
+#include "planes_rows.h"
+#define WIDTH 8
+#define TILES 2
+#define LANES 16
+#define NAMED(name) name##_of_many_8
 #include "planes_rows.h"
 #define WIDTH 16
 #define TILES 4
+#define LANES 8
 #define NAMED(name) name##_of_16
 #include "planes_rows.h"
 
@@ -58,25 +67,28 @@ typedef struct {
         else                                                                                           \
             walk(s, buffers, images);                                                                  \
     }                                                                                                  \
-    static const Version version_##suffix = {#suffix, run_##suffix};
+    attribute static void activate_##suffix(float *y, ptrdiff_t count, Activation f) { activate(y, count, f); } \
+    static const Version version_##suffix = {#suffix, run_##suffix, activate_##suffix};
 
 VERSION(portable, , 4, 4)
 #if SEVERAL
 VERSION(avx2, AVX2, 8, 8)
-VERSION(avx512, AVX512, 8, 16)
+VERSION(avx512, AVX512, many_8, 16)
 #endif
 
 static const Version *version = &version_portable;
 
 static int pick(const char *name) {
     switch (instructions(name)) {
-        case PORTABLE: return version = &version_portable, 1;
+        case PORTABLE: version = &version_portable; break;
 #if SEVERAL
-        case WITH_AVX2: return version = &version_avx2, 1;
-        case WITH_AVX512: return version = &version_avx512, 1;
+        case WITH_AVX2: version = &version_avx2; break;
+        case WITH_AVX512: version = &version_avx512; break;
 #endif
         default: return 0;
     }
+    activate_row = version->activate;
+    return 1;
 }
 
 /* A copy of an array of `count` numbers of four bytes, or any number of them where count is -1. */
@@ -244,7 +256,8 @@ static void planes_free(PyObject *object) {
         free(s->starts), free(s->holes), free(s->kept), free(s->offsets), free(s->weights), free(s->bias);
         free(s->factor), free(s->shift);
     }
-    free(p->steps), free(p->sizes), free(p->scratch);
+    for (int i = 0; i < p->spares; i++) free(p->spare[i]);
+    free(p->steps), free(p->sizes);
     Py_TYPE(object)->tp_free(object);
 }
 
@@ -284,8 +297,9 @@ static PyObject *planes_new(PyTypeObject *type, PyObject *arguments, PyObject *n
         right = read_step(p, p->steps + i, PyList_GET_ITEM(steps, i));
         if (right) p->work += work_of(p->steps + i);
     }
-    if (right && !(p->scratch = calloc(p->room + 1, sizeof *p->scratch))) PyErr_NoMemory();
-    if (!right || !p->scratch) {
+    if (right && !(p->spare[0] = calloc(p->room + 1, sizeof *p->spare[0]))) PyErr_NoMemory();
+    if (right && p->spare[0]) p->spares = 1;
+    if (!p->spares) {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "steps on planes that do not fit together");
         Py_DECREF(p);
         return NULL;
@@ -332,10 +346,8 @@ static PyObject *planes_call(PyObject *object, PyObject *const *arguments, size_
         given[p->inputs + b] = PyArray_DATA((PyArrayObject *)one);
     }
     if (!answer) return NULL;
-    const int own = !p->busy;
-    float *scratch = own ? p->scratch : calloc(p->room + 1, sizeof *scratch);
+    float *scratch = p->spares ? p->spare[--p->spares] : calloc(p->room + 1, sizeof *scratch);
     if (!scratch) return Py_DECREF(answer), PyErr_NoMemory();
-    if (own) p->busy = 1;
     if (p->work * (double)samples < 1e6) { /* letting other threads run costs more than a small network does */
         run_all(p, scratch, given, samples);
     } else {
@@ -343,8 +355,8 @@ static PyObject *planes_call(PyObject *object, PyObject *const *arguments, size_
         run_all(p, scratch, given, samples);
         Py_END_ALLOW_THREADS
     }
-    if (own)
-        p->busy = 0;
+    if (p->spares < SPARE_SCRATCH)
+        p->spare[p->spares++] = scratch;
     else
         free(scratch);
     return answer;

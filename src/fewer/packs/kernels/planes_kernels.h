@@ -10,7 +10,6 @@
 #include "runtime_kernels.h"
 
 #define AXES 5                  /* channel, image, depth, height, width */
-#define LANES 8                 /* vectors of outputs that are held at once, at most */
 #define ROWS 4                  /* output channels that a dense convolution computes at once */
 
 typedef struct {
@@ -38,8 +37,12 @@ typedef struct {
     int mean, count_padding;
 } Step;
 
-/* Not inlined: there are many callers, and most networks have ReLU, which they compute themselves. */
-static __attribute__((noinline)) void activate_row(float *y, ptrdiff_t count, Activation f) { activate(y, count, f); }
+typedef float Four __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int32_t FourWhole __attribute__((vector_size(16)));
+
+/* Of the instructions that were chosen. Not inlined: there are many callers, and most networks have ReLU, which they
+ * compute themselves. */
+static void (*activate_row)(float *y, ptrdiff_t count, Activation f);
 
 /* Places between images and rows are the padding of what reads them next. */
 INLINE void fill_holes(const Step *s, float *y) {
@@ -50,9 +53,27 @@ INLINE void fill_holes(const Step *s, float *y) {
         }
 }
 
+/* A row that is only copied, the phases of a stride among them: every second place, or every one. */
+INLINE void copy_row(const float *restrict x, ptrdiff_t step, float *restrict y, ptrdiff_t n) {
+    ptrdiff_t i = 0;
+    if (step == 1) {
+        memcpy(y, x, (size_t)n * sizeof *y);
+        return;
+    }
+    for (; step == 2 && i + 4 < n; i += 4) {
+        const Four left = *(const Four *)(x + 2 * i), right = *(const Four *)(x + 2 * i + 4);
+        *(Four *)(y + i) = (Four){left[0], left[2], right[0], right[2]};
+    }
+    for (; i < n; i++) y[i] = x[i * step];
+}
+
 /* A row of a map: y = activation((x + with) * factor + shift). */
 INLINE void map_row(const Step *s, const float *x, const float *with, float *y, float factor, float shift) {
     const ptrdiff_t n = s->sizes[4], xs = s->from_steps[4], ws = s->with_steps[4], ys = s->to_steps[4];
+    if (ys == 1 && !with && !s->factor && !s->shift && s->activation.kind == NOTHING) {
+        copy_row(x, xs, y, n);
+        return;
+    }
     if (xs == 1 && ys == 1 && !with) {
         for (ptrdiff_t i = 0; i < n; i++) y[i] = x[i] * factor + shift;
         if (s->activation.kind != NOTHING) activate_row(y, n, s->activation);
@@ -95,15 +116,56 @@ INLINE void pool_row(const Step *s, const float *x, float *y, ptrdiff_t d, ptrdi
     }
 }
 
-/* Two by two without padding, as most networks pool. */
+/* The larger of each pair, without branches, which images would not let a processor foresee; NaN where one of them is. */
+INLINE Four larger_of(Four a, Four b) {
+    const FourWhole second = (b > a) | (b != b);
+    return (Four)(((FourWhole)b & second) | ((FourWhole)a & ~second));
+}
+
+INLINE Four halved(const float *upper, const float *lower) {
+    const Four left = larger_of(*(const Four *)upper, *(const Four *)lower);
+    const Four right = larger_of(*(const Four *)(upper + 4), *(const Four *)(lower + 4));
+    const Four even = {left[0], left[2], right[0], right[2]}, odd = {left[1], left[3], right[1], right[3]};
+    return larger_of(even, odd);
+}
+
+/* Two by two without padding, as most networks pool; the last four of a row may be computed twice. */
 INLINE void halve_row(const Step *s, const float *x, float *y, ptrdiff_t d, ptrdiff_t h) {
     const float *upper = x + d * s->from_steps[2] + 2 * h * s->from_steps[3], *lower = upper + s->from_steps[3];
-    for (ptrdiff_t w = 0; w < s->sizes[4]; w++) {
-        const float a = upper[2 * w], b = upper[2 * w + 1], c = lower[2 * w], e = lower[2 * w + 1];
-        float best = b > a || b != b ? b : a;
-        best = c > best || c != c ? c : best;
-        y[w] = e > best || e != e ? e : best;
+    const ptrdiff_t count = s->sizes[4];
+    ptrdiff_t w = 0;
+    for (; w + 4 <= count; w += 4) *(Four *)(y + w) = halved(upper + 2 * w, lower + 2 * w);
+    if (w < count && count > 4) {
+        *(Four *)(y + count - 4) = halved(upper + 2 * (count - 4), lower + 2 * (count - 4));
+        return;
     }
+    for (; w < count; w++) {
+        float best = upper[2 * w];
+        const float others[3] = {upper[2 * w + 1], lower[2 * w], lower[2 * w + 1]};
+        for (int k = 0; k < 3; k++) best = others[k] > best || others[k] != others[k] ? others[k] : best;
+        y[w] = best;
+    }
+}
+
+/* Means of windows that lie inside their image. */
+INLINE void mean_row(const Step *s, const float *x, float *y, ptrdiff_t d, ptrdiff_t h) {
+    const float share = 1.0f / (float)(s->window[0] * s->window[1] * s->window[2]);
+    for (ptrdiff_t w = 0; w < s->sizes[4]; w++) {
+        const float *first = x + d * s->stride[0] * s->from_steps[2] + h * s->stride[1] * s->from_steps[3] + w * s->stride[2];
+        float sum = 0.0f;
+        for (ptrdiff_t i = 0; i < s->window[0]; i++)
+            for (ptrdiff_t j = 0; j < s->window[1]; j++)
+                for (ptrdiff_t k = 0; k < s->window[2]; k++) sum += first[i * s->from_steps[2] + j * s->from_steps[3] + k];
+        y[w * s->to_steps[4]] = sum * share;
+    }
+}
+
+INLINE int means(const Step *s) {
+    int right = s->mean && s->from_steps[4] == 1;
+    for (int a = 0; a < 3; a++)
+        right = right && s->before[a] == 0 && s->spacing[a] == 1 &&
+                (s->sizes[a + 2] - 1) * s->stride[a] + s->window[a] <= s->inside[a];
+    return right;
 }
 
 INLINE int halves(const Step *s) {
@@ -116,7 +178,7 @@ INLINE int halves(const Step *s) {
 INLINE void walk(const Step *s, float *const *buffers, ptrdiff_t images) {
     const float *x = buffers[s->from] + s->from_first, *with = s->with < 0 ? NULL : buffers[s->with] + s->with_first;
     float *y = buffers[s->to] + s->to_first;
-    const int quick = s->kind == POOL && halves(s);
+    const int quick = s->kind == POOL && halves(s), even = s->kind == POOL && means(s);
     for (ptrdiff_t c = 0; c < s->sizes[0]; c++)
         for (ptrdiff_t n = 0; n < images; n++)
             for (ptrdiff_t d = 0; d < s->sizes[2]; d++)
@@ -125,6 +187,8 @@ INLINE void walk(const Step *s, float *const *buffers, ptrdiff_t images) {
                     float *target = y + c * s->to_steps[0] + n * s->to_steps[1] + d * s->to_steps[2] + h * s->to_steps[3];
                     if (quick)
                         halve_row(s, source, target, d, h);
+                    else if (even)
+                        mean_row(s, source, target, d, h);
                     else if (s->kind == POOL)
                         pool_row(s, source, target, d, h);
                     else

@@ -1,4 +1,5 @@
-/* Convolutions on planes with vectors of WIDTH floats: included once for each width that a machine may have. */
+/* Convolutions on planes with vectors of WIDTH floats, of which LANES are held at once for kept weights, and TILES for
+ * each channel of a dense product: included once for each width and number of registers that a machine may have. */
 
 typedef float NAMED(Vector) __attribute__((vector_size(4 * WIDTH), aligned(4), may_alias));
 typedef int32_t NAMED(Whole) __attribute__((vector_size(4 * WIDTH), aligned(4), may_alias));
@@ -6,7 +7,7 @@ typedef int32_t NAMED(Whole) __attribute__((vector_size(4 * WIDTH), aligned(4), 
 
 /* A row of accumulators ends: the sum with another plane, the activation, the store of what lies inside. */
 INLINE void NAMED(finish)(VECTOR *sums, const float *with, float *y, ptrdiff_t places, Activation f, const int lanes) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int l = 0; l < lanes; l++) {
         VECTOR sum = sums[l];
         const ptrdiff_t room = places - l * WIDTH;
@@ -25,22 +26,22 @@ INLINE void NAMED(sparse_row)(const Kept *restrict kept, const Kept *restrict en
                               const float *with, float *y, ptrdiff_t places, Activation f, const int lanes) {
     const int parts = lanes < 3 ? 4 : lanes < 5 ? 2 : 1;
     VECTOR sums[LANES];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int l = 0; l < lanes * parts; l++) sums[l] = (VECTOR){0} + (l < lanes ? bias : 0.0f);
     for (; kept + parts <= end; kept += parts) {
 #pragma GCC unroll 4
         for (int p = 0; p < parts; p++) {
             const float *source = x + kept[p].offset;
             const float w = kept[p].weight;
-#pragma GCC unroll 8
+#pragma GCC unroll 16
             for (int l = 0; l < lanes; l++) sums[p * lanes + l] += *(const VECTOR *)(source + l * WIDTH) * w;
         }
     }
     for (; kept < end; kept++) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
         for (int l = 0; l < lanes; l++) sums[l] += *(const VECTOR *)(x + kept->offset + l * WIDTH) * kept->weight;
     }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int l = lanes; l < lanes * parts; l++) sums[l % lanes] += sums[l];
     NAMED(finish)(sums, with, y, places, f, lanes);
 }
@@ -92,6 +93,10 @@ INLINE void NAMED(convolve)(const Step *s, float *const *buffers, ptrdiff_t imag
         if (kind == SPARSE) switch (now) {
             SOME(sparse, 1) SOME(sparse, 2) SOME(sparse, 3) SOME(sparse, 4)
             SOME(sparse, 5) SOME(sparse, 6) SOME(sparse, 7) SOME(sparse, 8)
+#if LANES > 8
+            SOME(sparse, 9) SOME(sparse, 10) SOME(sparse, 11) SOME(sparse, 12)
+            SOME(sparse, 13) SOME(sparse, 14) SOME(sparse, 15) SOME(sparse, 16)
+#endif
         } else switch (now) {
             SOME(dense, 1) SOME(dense, 2)
 #if TILES > 2
@@ -107,3 +112,4 @@ INLINE void NAMED(convolve)(const Step *s, float *const *buffers, ptrdiff_t imag
 #undef NAMED
 #undef WIDTH
 #undef TILES
+#undef LANES

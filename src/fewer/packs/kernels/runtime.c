@@ -11,6 +11,7 @@
 
 #include "runtime_kernels.h"
 #include "runtime_lanes.h"
+#include "runtime_rows.h"
 
 /* One step of a chain. A layer has kept weights twice: by columns or in lanes (one sample), and by rows (many samples). */
 typedef struct {
@@ -21,6 +22,7 @@ typedef struct {
     uint16_t *rows, *columns;
     Lanes lanes;
     float *by_column, *by_row, *bias;
+    float *tall;                        /* all weights, TALL rows side by side, where most are kept */
     Activation activation;
 } Stage;
 
@@ -43,6 +45,8 @@ typedef struct {
     void (*block)(const Chain *, const float *, float *, ptrdiff_t, float *);
     void (*spread)(const uint32_t *, const uint32_t *, const float *, const float *, ptrdiff_t, const float *, float *,
                    ptrdiff_t, Activation);
+    void (*gates)(int, ptrdiff_t, const float *, float *, const float *, float *, float *);
+    void (*rows)(const RowRule *, const float *, float *, ptrdiff_t);
 } Kernels;
 
 INLINE ptrdiff_t padded(ptrdiff_t count) { return (count + WIDE - 1) / WIDE * WIDE; }
@@ -100,7 +104,8 @@ INLINE void to_samples(const float *restrict x, ptrdiff_t width, ptrdiff_t featu
 }
 
 /* Up to BLOCK samples from start to end, feature by feature. */
-INLINE void block_of_samples(const Chain *chain, const float *input, float *output, ptrdiff_t samples, float *scratch) {
+INLINE void block_of_samples(const Chain *chain, const float *input, float *output, ptrdiff_t samples, float *scratch,
+                             const int wide) {
     const int lanes = (int)((samples + WIDE - 1) / WIDE);
     const ptrdiff_t width = lanes * WIDE;
     float *x = scratch, *y = scratch + chain->widest * BLOCK;
@@ -108,7 +113,11 @@ INLINE void block_of_samples(const Chain *chain, const float *input, float *outp
     for (Py_ssize_t s = 0; s < chain->count; s++) {
         const Stage *stage = chain->stages + s;
         if (stage->layer) {
-            layer_of_samples(stage->row_starts, stage->columns, stage->by_row, stage->bias, stage->outputs, x, y, lanes);
+            if (stage->tall)
+                dense_layer(stage->tall, stage->bias, stage->inputs, stage->outputs, x, y, lanes, wide ? TALL : TALL / 2,
+                            wide ? 2 : 1);
+            else
+                layer_of_samples(stage->row_starts, stage->columns, stage->by_row, stage->bias, stage->outputs, x, y, lanes);
             float *swap = x;
             x = y, y = swap;
         } else {
@@ -128,14 +137,22 @@ INLINE void block_of_samples(const Chain *chain, const float *input, float *outp
     }                                                                                                                 \
     attribute static void block_##suffix(const Chain *chain, const float *input, float *output, ptrdiff_t samples,    \
                                          float *scratch) {                                                            \
-        block_of_samples(chain, input, output, samples, scratch);                                                     \
+        block_of_samples(chain, input, output, samples, scratch, (width) == WIDE);                                    \
     }                                                                                                                 \
     attribute static void spread_##suffix(const uint32_t *starts, const uint32_t *offsets, const float *values,       \
                                           const float *biases, ptrdiff_t outputs, const float *x, float *y,           \
                                           ptrdiff_t count, Activation f) {                                            \
         spread_over(starts, offsets, values, biases, outputs, x, y, count, f);                                        \
     }                                                                                                                 \
-    static const Kernels kernels_##suffix = {#suffix, width, one_##suffix, block_##suffix, spread_##suffix};
+    attribute static void gates_##suffix(int kind, ptrdiff_t n, const float *given, float *added, const float *h,     \
+                                         float *c, float *next) {                                                     \
+        gates(kind, n, given, added, h, c, next);                                                                     \
+    }                                                                                                                 \
+    attribute static void rows_##suffix(const RowRule *rule, const float *x, float *y, ptrdiff_t count) {             \
+        each_row(rule, x, y, count);                                                                                  \
+    }                                                                                                                 \
+    static const Kernels kernels_##suffix = {#suffix,          width,          one_##suffix, block_##suffix,          \
+                                             spread_##suffix, gates_##suffix, rows_##suffix};
 
 VERSION(portable, , 4)
 #if SEVERAL
@@ -157,6 +174,8 @@ static int pick(const char *name) {
 }
 
 #include "runtime_chain.h"
+#include "runtime_functions.h"
+#include "runtime_recurrent.h"
 
 /* spread(starts, offsets, values, biases, x, y, count, (kind, a, b, c)): y[i, place] = biases[i] + sum of
  * values[p] * x[offsets[p] + place] over the kept weights p of row i, then the activation. */
@@ -205,6 +224,8 @@ static PyObject *chosen(PyObject *self, PyObject *nothing) {
 
 static PyMethodDef methods[] = {
     {"spread", spread, METH_VARARGS, "A sparse product over many places."},
+    {"rows", rows, METH_VARARGS, "Softmax or a layer norm over the last axis."},
+    {"recur", recur, METH_VARARGS, "All states of a recurrent layer."},
     {"use", use, METH_O, "Choose the kernels: avx512, avx2, portable, or None for the best."},
     {"chosen", chosen, METH_NOARGS, "Name and lanes of the kernels in use."},
     {NULL, NULL, 0, NULL},

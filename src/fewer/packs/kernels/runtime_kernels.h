@@ -26,8 +26,8 @@ typedef struct {
     float a, b, c;
 } Activation;
 
-/* e^z - 1 without cancellation near 0: z = n ln 2 + r, Taylor to r^8, |r| < 0.35. */
-INLINE float exponential_less_one(float z) {
+/* e^r - 1 and 2^n, where z = n ln 2 + r: Taylor to r^8, |r| < 0.35. */
+INLINE float exponential_parts(float z, float *two_to_n) {
     const float magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer in the low bits */
     z = z < -87.0f ? -87.0f : z;
     z = z > 88.0f ? 88.0f : z;
@@ -46,9 +46,21 @@ INLINE float exponential_less_one(float z) {
     p = p * r + 0.5f;
     p = p * r * r + r;
     uint32_t power = (bits - 0x4b400000u + 127u) << 23;
+    memcpy(two_to_n, &power, 4);
+    return p;
+}
+
+/* e^z - 1 without cancellation near 0. */
+INLINE float exponential_less_one(float z) {
     float two_to_n;
-    memcpy(&two_to_n, &power, 4);
+    const float p = exponential_parts(z, &two_to_n);
     return two_to_n * p + (two_to_n - 1.0f);
+}
+
+INLINE float exponential(float z) {
+    float two_to_n;
+    const float p = exponential_parts(z, &two_to_n);
+    return z < -87.0f ? 0.0f : two_to_n * p + two_to_n;
 }
 
 INLINE float hyperbolic_tangent(float x) {
@@ -57,6 +69,18 @@ INLINE float hyperbolic_tangent(float x) {
 }
 
 INLINE float logistic(float x) { return 1.0f / (2.0f + exponential_less_one(-x)); }
+
+/* Abramowitz and Stegun 7.1.26: within 1.5e-7 everywhere, and without branches. */
+INLINE float error_function(float x) {
+    const float a = x < 0.0f ? -x : x, t = 1.0f / (1.0f + 0.3275911f * a);
+    float p = 1.061405429f;
+    p = p * t - 1.453152027f;
+    p = p * t + 1.421413741f;
+    p = p * t - 0.284496736f;
+    p = p * t + 0.254829592f;
+    const float y = 1.0f - p * t * exponential(-a * a);
+    return x < 0.0f ? -y : y;
+}
 
 #define EACH(expression)                       \
     for (ptrdiff_t i = 0; i < count; i++) {    \
@@ -75,7 +99,7 @@ INLINE void activate(float *restrict y, ptrdiff_t count, Activation f) {
         case TANH: EACH(hyperbolic_tangent(x))
         case SIGMOID: EACH(logistic(x))
         case SILU: EACH(x * logistic(x))
-        case GELU: EACH(0.5f * x * (1.0f + erff(x * 0.70710678f)))
+        case GELU: EACH(0.5f * x * (1.0f + error_function(x * 0.70710678f)))
         case GELU_TANH: EACH(0.5f * x * (1.0f + hyperbolic_tangent(0.79788456f * (x + 0.044715f * x * x * x))))
         case CLAMP: EACH(x < a ? a : x > b ? b : x)
         case ABS: EACH(x < 0.0f ? -x : x)
@@ -176,6 +200,41 @@ INLINE void layer_of_samples(const uint32_t *starts, const uint16_t *columns, co
         break;
     switch (lanes) { SOME(1) SOME(2) SOME(3) SOME(4) }
 #undef SOME
+}
+
+#define TALL 8                  /* rows of a dense layer that lie side by side in its weights */
+
+/* `rows` of a dense layer for `lanes` vectors of samples, of `width` numbers a feature. */
+INLINE void dense_rows(const float *restrict weights, const float *restrict bias, ptrdiff_t inputs, const float *restrict x,
+                       ptrdiff_t width, float *restrict y, ptrdiff_t kept, const int rows, const int lanes) {
+    Vector sums[TALL * 2];
+#pragma GCC unroll 16
+    for (int k = 0; k < rows * lanes; k++) sums[k] = (Vector){0} + bias[k / lanes];
+    for (ptrdiff_t j = 0; j < inputs; j++, weights += TALL, x += width) {
+        Vector values[2];
+#pragma GCC unroll 2
+        for (int l = 0; l < lanes; l++) values[l] = *(const Vector *)(x + l * WIDE);
+#pragma GCC unroll 16
+        for (int k = 0; k < rows * lanes; k++) sums[k] += values[k % lanes] * weights[k / lanes];
+    }
+#pragma GCC unroll 16
+    for (int k = 0; k < rows * lanes; k++)
+        if (k / lanes < kept) *(Vector *)(y + k / lanes * width + k % lanes * WIDE) = sums[k];
+}
+
+/* A dense layer for `lanes` vectors of samples; with few registers fewer rows and vectors are held at once. */
+INLINE void dense_layer(const float *weights, const float *bias, ptrdiff_t inputs, ptrdiff_t outputs, const float *x,
+                        float *y, int lanes, const int rows, const int most) {
+    for (ptrdiff_t i = 0; i < outputs; i += rows) {
+        const float *block = weights + i / TALL * TALL * inputs + i % TALL;
+        int l = 0;
+        for (; most == 2 && l + 2 <= lanes; l += 2)
+            dense_rows(block, bias + i, inputs, x + l * WIDE, lanes * WIDE, y + i * lanes * WIDE + l * WIDE, outputs - i,
+                       rows, 2);
+        for (; l < lanes; l++)
+            dense_rows(block, bias + i, inputs, x + l * WIDE, lanes * WIDE, y + i * lanes * WIDE + l * WIDE, outputs - i,
+                       rows, 1);
+    }
 }
 
 /* Many places at once, any number of them: what a sparse convolution of stride 1 is on a flat padded image. */

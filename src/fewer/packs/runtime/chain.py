@@ -31,8 +31,6 @@ Activation = tuple[int, float, float, float]
 NOTHING: Activation = (0, 0.0, 0.0, 0.0)
 _KINDS = {"relu": 1, "leaky_relu": 2, "elu": 3, "tanh": 4, "sigmoid": 5, "gelu": 6, "clamp": 8, "abs": 9}
 _WIDEST, _MOST_AXES = 65535, 7
-# beyond this many kept weights a layer that keeps this share is better served by a dense product
-_LARGE, _DENSE = 20_000, 0.5
 _IN_LANES = 16  # floats in a vector where C takes kept weights of sixteen rows at once
 
 
@@ -88,9 +86,7 @@ def stage_of(node: Node, tensors: Mapping[str, Array]) -> Stage | None:
     values = node.attributes
     if node.op == "linear" and all(name in tensors for name in node.inputs[1:]):
         weight = tensors[node.inputs[1]]
-        kept = int(np.count_nonzero(weight))
-        large = kept > _LARGE and kept > _DENSE * weight.size
-        if weight.dtype != np.float32 or weight.ndim != 2 or max(weight.shape) > _WIDEST or large:
+        if weight.dtype != np.float32 or weight.ndim != 2 or max(weight.shape) > _WIDEST:
             return None
         bias = tensors[node.inputs[2]] if len(node.inputs) > 2 else np.zeros(len(weight), np.float32)
         return Layer(weight, bias)

@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from fewer.packs.program import Node
-from fewer.packs.runtime.chain import Layer, compiled_chain, stage_of
+from fewer.packs.runtime.chain import Layer, compiled_chain, kernels, stage_of
 from fewer.packs.runtime.ops import Array, sigmoid
 
 __all__ = ["GATES", "RECURRENT", "sparse_recurrence"]
 
 GATES = {"rnn": 1, "gru": 3, "lstm": 4}
+_KINDS = {("rnn", "tanh"): 0, ("rnn", "relu"): 1, ("gru", ""): 2, ("lstm", ""): 3}  # as C numbers them
 Product = Callable[[Array], Array]  # (rows, features) to (rows, gates)
 
 
@@ -97,14 +98,20 @@ def sparse_recurrence(node: Node, tensors: Mapping[str, Array]) -> Callable[...,
     if any(name not in tensors for name in node.inputs[1:5]):
         return None
     w, v, b, c = (tensors[name] for name in node.inputs[1:5])
-    into, again = _kept(w, b), _kept(v, c)
-    if into is None or again is None:
+    into, again, compiled = _kept(w, b), _kept(v, c), kernels()
+    if into is None or again is None or compiled is None:
         return None
     op, options = node.op, dict(node.attributes)
+    kind = _KINDS[op, options.get("activation", "")]
 
     def call(x: Array, *rest: Array) -> Array:
-        states = _started(op, x.shape[1], v.shape[1], len(v), rest)
+        first, *others = _started(op, x.shape[1], v.shape[1], len(v), rest)
         rows = np.ascontiguousarray(x, dtype=np.float32)
-        return _LOOPS[op](rows, into, lambda h: again(np.ascontiguousarray(h, dtype=np.float32)), *states, **options)
+        if len(others) > 1:  # a projection
+            return _LOOPS[op](rows, into, lambda h: again(np.ascontiguousarray(h)), first, *others, **options)
+        cell = np.array(others[0], dtype=np.float32) if others else None
+        start = np.ascontiguousarray(first, dtype=np.float32)
+        states: Array = compiled.recur(again, kind, _gates(rows, into), start, cell, options["reverse"])
+        return cell if cell is not None and options["answer"] == "cell" else states
 
     return call

@@ -17,6 +17,7 @@ from fewer.core.errors import UserError
 from fewer.packs.program import Input, Program
 from fewer.packs.runtime.ops import Array
 from fewer.packs.runtime.steps import Budget, Step, steps, whole_chain
+from fewer.packs.runtime.threads import Threads
 from fewer.packs.shapes.demand import Allowance, shapes_of
 from fewer.packs.shapes.rules import Shape
 from fewer.packs.show import pack_shown
@@ -35,6 +36,7 @@ class Network:
         compiled: bool = True,
         budget: Budget | None = None,
         allowance: Allowance | None = None,
+        threads: int = 1,
     ) -> None:
         self.program, self._allowance = program, allowance or Allowance()
         self._tensors = {name: tensors[name] for name in program.used() if name in tensors}
@@ -44,8 +46,10 @@ class Network:
         self._varying: list[tuple[Step, list[str]]] = []
         budget = (budget or Budget.of(self._tensors)) if compiled else Budget(0)
         with np.errstate(all="ignore"):  # weights may be anything, also signalling NaN
-            self._whole = whole_chain(program, self._tensors, budget)
-            self._steps = [] if self._whole is not None else list(steps(program, self._tensors, budget, shapes))
+            several = Threads(threads)
+            self._whole = whole_chain(program, self._tensors, budget, several)
+            found = () if self._whole is not None else steps(program, self._tensors, budget, shapes, several)
+            self._steps = list(found)
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -76,6 +80,11 @@ class Network:
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def _bound(self, inputs: tuple[ArrayLike, ...], named: Mapping[str, ArrayLike]) -> tuple[dict[str, Array], bool]:
+        if len(inputs) == len(self.inputs) == 1 and not named:  # as most are called: nothing to convert
+            only, value = self.inputs[0], inputs[0]
+            ready = isinstance(value, np.ndarray) and value.ndim == len(only.shape) + 1
+            if ready and value.dtype == only.dtype and value.shape[1:] == only.shape:  # type: ignore[union-attr]
+                return {only.name: np.asarray(value)}, False
         wanted = [item.name for item in self.inputs]
         given: dict[str, ArrayLike] = dict(zip(wanted, inputs))
         if len(inputs) > len(wanted) or (given.keys() & named.keys()) or {*given, *named} != set(wanted):
@@ -165,10 +174,12 @@ class Pack:
         kinds: Mapping[str, str] | None = None,
         settings: Mapping[str, Any] | None = None,
         allowance: Allowance | None = None,
+        threads: int = 1,
     ) -> None:
         budget = Budget.of(tensors)
         self.networks = {
-            name: Network(program, tensors, budget=budget, allowance=allowance) for name, program in programs.items()
+            name: Network(program, tensors, budget=budget, allowance=allowance, threads=threads)
+            for name, program in programs.items()
         }
         self.settings = dict(settings or {})
         self.masks, self.kinds = dict(masks or {}), dict(kinds or {})

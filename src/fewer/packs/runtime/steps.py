@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,13 @@ from numpy.typing import ArrayLike
 
 from fewer.packs.images.region import Region, regions
 from fewer.packs.program import Node, PackError, Program, settled, varies
-from fewer.packs.runtime.chain import Stage, compiled_chain, stage_of
+from fewer.packs.runtime.chain import Layer, Stage, compiled_chain, stage_of
 from fewer.packs.runtime.convolution import sparse_convolution
 from fewer.packs.runtime.layers import OPERATIONS
 from fewer.packs.runtime.ops import Array, allowed
 from fewer.packs.runtime.recurrent import GATES, sparse_recurrence
+from fewer.packs.runtime.rows import row_operation
+from fewer.packs.runtime.threads import ALONE, Threads
 from fewer.packs.shapes.rules import Shape
 
 __all__ = ["Budget", "Step", "chains", "one_sample", "step_of", "steps", "whole_chain"]
@@ -123,7 +125,11 @@ def chains(
 
 
 def steps(
-    program: Program, tensors: Mapping[str, Array], budget: Budget, shapes: Mapping[str, Shape]
+    program: Program,
+    tensors: Mapping[str, Array],
+    budget: Budget,
+    shapes: Mapping[str, Shape],
+    threads: Threads = ALONE,
 ) -> Iterator[Step]:
     """The steps of a program; without a budget, in numpy alone."""
     if not budget.numbers:
@@ -134,10 +140,10 @@ def steps(
     for region in regions(program, tensors, shapes) if program.time is None else ():
         if not all(budget.takes(node, tensors) for node in program.nodes[region.begin : region.end]):
             continue
-        yield from _chained(program, begin, region.begin, tensors, budget, shapes)
-        yield from _together(region)
+        yield from _chained(program, (begin, region.begin), tensors, budget, shapes, threads)
+        yield from _together(replace(region, threads=threads))
         begin = region.end
-    yield from _chained(program, begin, len(program.nodes), tensors, budget, shapes)
+    yield from _chained(program, (begin, len(program.nodes)), tensors, budget, shapes, threads)
 
 
 def _together(region: Region) -> Iterator[Step]:
@@ -152,16 +158,17 @@ def _together(region: Region) -> Iterator[Step]:
 
 
 def _chained(
-    program: Program, begin: int, end: int, tensors: Mapping[str, Array], budget: Budget, shapes: Mapping[str, Shape]
-) -> Iterator[Step]:
-    for run in chains(program, tensors, budget, begin, end):
+    program: Program, part: tuple[int, int], tensors: Mapping[str, Array], budget: Budget, shapes: Mapping[str, Shape],
+    threads: Threads,
+) -> Iterator[Step]:  # fmt: skip
+    for run in chains(program, tensors, budget, *part):
         stages = [stage for _, stage in run if stage is not None]
-        chain = _rows(stages, shapes[run[0][0].inputs[0]]) if stages else None
+        chain = _rows(stages, shapes[run[0][0].inputs[0]], threads) if stages else None
         if chain is not None:
             yield Step("a chain of layers", (run[0][0].inputs[0],), run[-1][0].output, chain)
             continue
         for node, _ in run:
-            yield _sparse_step(node, tensors, budget) or step_of(node)
+            yield _sparse_step(node, tensors, budget) or _row_step(node, tensors) or step_of(node)
 
 
 def _sparse_step(node: Node, tensors: Mapping[str, Array], budget: Budget) -> Step | None:
@@ -172,23 +179,35 @@ def _sparse_step(node: Node, tensors: Mapping[str, Array], budget: Budget) -> St
     return None if call is None else Step(node.op, inputs, node.output, call)
 
 
-def _rows(stages: list[Stage], shape: Shape) -> Callable[[Array], Array] | None:
+def _row_step(node: Node, tensors: Mapping[str, Array]) -> Step | None:
+    call = row_operation(node, tensors)
+    return None if call is None else Step(node.op, node.inputs, node.output, call)
+
+
+def _work(stages: Sequence[Stage]) -> float:
+    return float(sum(np.count_nonzero(stage.weight) for stage in stages if isinstance(stage, Layer)))
+
+
+def _rows(stages: list[Stage], shape: Shape, threads: Threads) -> Callable[[Array], Array] | None:
     """A chain over the last axis of a value of a shape like this one."""
     chain = compiled_chain(stages, shape[-1:]) if len(shape) > 1 else None
     if chain is None:
         return None
-    width = shape[-1]
+    width, work = shape[-1], _work(stages)
 
     def call(x: Array) -> Array:
         if x.shape[-1] != width:
             raise ValueError(f"{x.shape[-1]} features, expected {width}")
-        answer: Array = chain(np.ascontiguousarray(x.reshape(-1, width), dtype=np.float32))
+        rows = np.ascontiguousarray(x.reshape(-1, width), dtype=np.float32)
+        answer = chain(rows) if threads.count == 1 else threads.shared(lambda part: (chain(part),), (rows,), work)[0]
         return answer.reshape(*x.shape[:-1], answer.shape[-1])
 
     return call
 
 
-def whole_chain(program: Program, tensors: Mapping[str, Array], budget: Budget) -> Callable[[ArrayLike], Any] | None:
+def whole_chain(
+    program: Program, tensors: Mapping[str, Array], budget: Budget, threads: Threads = ALONE
+) -> Callable[[ArrayLike], Any] | None:
     """The whole program as one call, if it is a chain from its only input (perhaps flattened) to its only output."""
     if len(program.inputs) != 1 or len(program.outputs) != 1 or program.inputs[0].dtype != "float32":
         return None
@@ -208,4 +227,15 @@ def whole_chain(program: Program, tensors: Mapping[str, Array], budget: Budget) 
         name = node.output
     if not flat or name != program.outputs[0]:
         return None
-    return compiled_chain(stages, source.shape)
+    chain = compiled_chain(stages, source.shape)
+    if chain is None or threads.count == 1:
+        return chain
+    work = _work(stages)
+
+    def call(x: ArrayLike) -> Any:
+        ready = isinstance(x, np.ndarray) and x.dtype == np.float32 and x.flags.c_contiguous
+        if not ready or x.ndim != len(source.shape) + 1 or x.shape[1:] != source.shape:  # type: ignore[union-attr]
+            return chain(x)
+        return threads.shared(lambda part: (chain(part),), (np.asarray(x),), work)[0]
+
+    return call

@@ -88,5 +88,6 @@ SYSTEM = System(
         "sweep": (f"{_AT}.bench.sweep", "a grid as cohorts against one by one"),
         "attack": (f"{_AT}.bench.attack", "robust accuracy against foolbox"),
     },
+    speed=f"{_AT}.bench.networks:networks",
     prepare=f"{_AT}.prepare:as_pixels",
 )

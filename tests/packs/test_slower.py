@@ -1,0 +1,41 @@
+"""What is said about the speed of a pack before anybody waits for it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fewer.packs.pack import load
+from fewer.packs.program import Input, Node, Program
+from fewer.packs.runtime.runtime import Pack
+from fewer.packs.slower import kept_work, slower_than_dense
+from fewer.zoo import path
+
+CONVOLVES = {
+    "stride": [2, 1], "padding": [1, 1], "dilation": [1, 1], "groups": 1, "transposed": False, "output_padding": [0, 0]
+}  # fmt: skip
+
+
+def test_work_counts_a_kernel_for_every_place_and_a_matrix_for_every_row() -> None:
+    kernel, matrix = np.ones((4, 3, 3, 3), np.float32), np.ones((5, 6), np.float32)
+    kernel[:2] = 0
+    nodes = (
+        Node("conv", ("x", "k"), "a", CONVOLVES),
+        Node("reshape", ("a",), "b", {"shape": ["batch", 12, 6]}),
+        Node("linear", ("b", "m"), "c"),
+    )
+    program = Program((Input("x", (3, 6, 6)),), nodes, ("c",))
+    found = kept_work(program, {"k": kernel, "m": matrix})
+    assert found == {"conv": (2 * 27 * 18, 4 * 27 * 18), "linear": (30 * 12, 30 * 12)}
+
+
+@pytest.mark.parametrize(("density", "slow"), [(0.1, False), (0.9, True)])
+def test_a_pack_that_keeps_most_weights_is_said_to_be_slower(density: float, slow: bool) -> None:
+    weight = (np.random.default_rng(0).random((64, 64)) < density).astype(np.float32)
+    program = Program((Input("x", (64,)),), (Node("linear", ("x", "w"), "y"),), ("y",))
+    assert ("slower" in slower_than_dense(Pack({"net": program}, {"w": weight}))) == slow
+
+
+def test_shipped_packs_that_are_pruned_are_not_said_to_be_slower() -> None:
+    assert slower_than_dense(load(path("digits-9348"))) == ""
+    assert "slower" in slower_than_dense(load(path("digits-dense")))
