@@ -82,6 +82,13 @@ SYSTEM = System(
             settings=f"{_AT}.studies.light.photographs:settings",
             pieces=f"{_AT}.studies.light.photographs:catalogue",
         ),
+        "vision/pretrained": Study(
+            f"{_AT}.studies.light.pretrained:pretrained",
+            "a trained residual network pruned to a tenth, as anybody's own network is",
+            settings=f"{_AT}.studies.light.pretrained:settings",
+            pieces=f"{_AT}.studies.light.pretrained:catalogue",
+            remarks=f"{_AT}.studies.light.pretrained:within",
+        ),
     },
     benches={
         "cohort": (f"{_AT}.bench.cohort", "many replicas in lock-step against one by one"),
