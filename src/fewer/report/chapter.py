@@ -91,8 +91,11 @@ def _quality(measured: Measured) -> list[str]:
         for n in wanted
         if metric_of(task, n).meaning
     )
-    over = dict.fromkeys(f"{group.name} over {group.over}" for group in groups if group.over)
-    told += f". In brackets 95 % intervals: {', '.join(over)}" if over else ""
+    over = {group.name: group.over for group in groups if group.over}
+    if over:
+        same = len(over) == len(groups) and len(set(over.values())) == 1
+        each = [f"over {groups[0].over}"] if same else [f"{name} over {what}" for name, what in over.items()]
+        told += f". In brackets 95 % intervals, {', '.join(each)}"
     every = table(
         ["metric", *[g.name for g in groups]],
         [[n, *[measured.spelled(g.metric(n), n) for g in groups]] for n in names],

@@ -39,7 +39,7 @@ def headline(measured: Measured) -> str:
     """What is gone, and what that does to the metric that matters."""
     least, dense = measured.least, measured.dense
     removed = 100 * (1 - least.count.density)
-    told = f"{removed:.3g} % fewer weights" if least.kept < least.weights else f"all {least.weights:,} weights"
+    told = f"{removed:.3g} % fewer weights" if least.kept < least.weights else f"All {least.weights:,} weights"
     if not measured.name:
         return f"{told}."
     label, share = measured.metric.label, measured.metric.share
