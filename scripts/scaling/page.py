@@ -128,7 +128,8 @@ def _ray(part: Record) -> str:
 Beside that a point takes {part["grid_us"] / 1e3:.1f} ms to be read from its grid and
 {part["home_us"] / 1e3:.1f} ms to be written home safely, one after the other in the process that leads the sweep. So
 100,000 points cost the leader {told.minutes:.0f} minutes, whatever the cluster, and it can bring home
-{told.a_second:,.0f} points a second: points of ten seconds keep {told.cores:,.0f} cores busy, shorter ones fewer. {told.waiting}
+{told.a_second:,.0f} points a second: points of ten seconds keep {told.cores:,.0f} cores busy, shorter ones fewer.
+{told.waiting}
 What breaks first is that leader. Points that differ only in seed, mask and optimiser go together as cohorts, which
 divides all of this by their size.
 """
@@ -147,6 +148,6 @@ def _networks(part: Record) -> str:
 {_table(head, rows)}
 From the two largest, memory grows by {told.kilobytes:.1f} kB an access point: a million would take
 {told.gigabytes:.0f} GB, and {told.seconds:.0f} s to make on one core. A phone looks at its neighbourhood only. Memory
-breaks first, at about {told.largest:,.0f} access points in 16 GB. Tiles with a margin would hold a part each, and the pack's table by
-master could be cut the same way; neither is built.
+breaks first, at about {told.largest:,.0f} access points in 16 GB. Tiles with a margin would hold a part each, and the
+pack's table by master could be cut the same way; neither is built.
 """
