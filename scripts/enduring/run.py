@@ -112,7 +112,8 @@ class _Trouble(threading.Thread):
                 workers = list(family(self._server.process.pid))[1:]
                 self.kills += 1
                 self._last_kill = time.monotonic()
-                os.kill(chance.choice(workers), signal.SIGKILL)
+                for pid in chance.sample(workers, min(1, len(workers))):
+                    os.kill(pid, signal.SIGKILL)
             if self._plan.reload and past >= (self.reloads + 1) * self._plan.reload:
                 self.reloads += 1
                 self._server.process.send_signal(signal.SIGHUP)

@@ -148,7 +148,6 @@ def _networks(part: Record) -> str:
 {_table(head, rows)}
 From the two largest, memory grows by {told.kilobytes:.1f} kB an access point: a million would take
 {told.gigabytes:.0f} GB, and {told.seconds:.0f} s to make on one core. A phone looks at its neighbourhood only. Memory
-breaks first, at about {told.largest:,.0f} access points in 16 GB. Tiles with a margin would hold a part
-each, and the pack's table by
-master could be cut the same way; neither is built.
+breaks first, at about {told.largest:,.0f} access points in 16 GB. Tiles with a margin would hold a part each, and the
+pack's table by master could be cut the same way; neither is built.
 """

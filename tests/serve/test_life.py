@@ -163,6 +163,11 @@ def test_a_worker_that_ends_again_and_again_waits_ever_longer(monkeypatch: pytes
         now[0] += place.wait or 0.0
         place.start()
     assert waits == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0]
+    place.process.alive = False
+    assert place.ended() and place.wait == 30.0
+    place.hurry()  # nobody else is there
+    assert place.wait == 0.5
+    place.start()
     place.mark()
     now[0] += 11.0  # it worked for a while: the next may come at once
     place.process.alive = False

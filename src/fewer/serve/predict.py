@@ -127,7 +127,7 @@ class Predictions:
             said = service.written(model, arrays, output, single=single, deadline=deadline)
             return Answer(b"application/json", said, self.told(model))
 
-        return written() if output.size <= SHORT_NUMBERS else await self.aside(model, written, deadline)
+        return written() if output.size <= service.short_numbers else await self.aside(model, written, deadline)
 
     def told(self, model: Model) -> tuple[tuple[bytes, bytes], ...]:
         """Headers that say which pack answered."""

@@ -41,6 +41,7 @@ class Service:
     title = "A model of your own"
     page_bytes = 1 << 16  # the most that its page asks with
     reads_rows = False  # whether `row` may say more than None
+    short_numbers = 2048  # of an answer that is written in the event loop: two milliseconds at most
 
     def __init__(self, task: str, models: Sequence[Model]) -> None:
         self.task = task

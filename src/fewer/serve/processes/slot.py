@@ -51,6 +51,10 @@ class Slot:
         self._due = max(now, self._since + min(PAUSE * 2.0 ** (self._ends - 1), _LONGEST))
         return True
 
+    def hurry(self) -> None:
+        """Somebody has to be there: no longer than the shortest pause."""
+        self._due = min(self._due, self._since + PAUSE)
+
     @property
     def wait(self) -> float | None:
         """Seconds until it may be started anew; None while it runs."""

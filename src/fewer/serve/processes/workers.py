@@ -126,6 +126,8 @@ class Workers:
         self._worked = self._worked or any(slot.works for slot in self._slots)
         for slot in self._slots:
             self._keep(slot, give_up=self._hopeless)
+        if all(slot.wait is not None for slot in self._slots):
+            min(self._slots, key=lambda slot: slot.wait or 0.0).hurry()
         if self._next:
             self._take_over()
         elif self._asked:
