@@ -1,4 +1,4 @@
-"""Try small wrong changes: `python -m scripts.mutation DIR [--rooms core ...] [--each 50] [--seed 0] [--again]`.
+"""Try small wrong changes of the source: `python scripts/mutation/__main__.py DIR [--rooms core ...] [--again]`.
 
 DIR keeps a copy of the tree, which lines each test runs, and every trial, so that the same command goes on where it
 ended. Wants `coverage` beside the development extras. Those that cannot be noticed stand in equivalent.json with the
@@ -16,12 +16,14 @@ import sys
 import time
 from pathlib import Path
 
-from scripts.mutation.reach import Reach, measure
-from scripts.mutation.server import SURVIVED, forked, trial, warm
-from scripts.mutation.sites import Mutant, mutants
-from scripts.mutation.tally import record, told
-
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from scripts.mutation.reach import Reach, measure  # noqa: E402
+from scripts.mutation.server import SURVIVED, forked, trial, warm  # noqa: E402
+from scripts.mutation.sites import Mutant, mutants  # noqa: E402
+from scripts.mutation.tally import record, told  # noqa: E402
+
 ROOMS = {
     "core": ("core",),
     "pruning": ("pruning",),
