@@ -1,4 +1,4 @@
-"""Try small wrong changes: `python -m scripts.mutation DIR [--rooms core ...] [--each 50] [--seed 0] [--again]`.
+"""Try small wrong changes of the source: `python scripts/mutation/__main__.py DIR [--rooms core ...] [--again]`.
 
 DIR keeps a copy of the tree, which lines each test runs, and every trial, so that the same command goes on where it
 ended. Wants `coverage` beside the development extras. Those that cannot be noticed stand in equivalent.json with the
@@ -16,12 +16,14 @@ import sys
 import time
 from pathlib import Path
 
-from scripts.mutation.reach import Reach, measure
-from scripts.mutation.server import SURVIVED, forked, trial, warm
-from scripts.mutation.sites import Mutant, mutants
-from scripts.mutation.tally import record, told
-
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from scripts.mutation.reach import Reach, measure  # noqa: E402
+from scripts.mutation.server import SURVIVED, forked, trial, warm  # noqa: E402
+from scripts.mutation.sites import Mutant, mutants  # noqa: E402
+from scripts.mutation.tally import record, told  # noqa: E402
+
 ROOMS = {
     "core": ("core",),
     "pruning": ("pruning",),
@@ -47,7 +49,7 @@ LEFT_OUT = ("node_modules", "__pycache__", ".git", ".venv", "build", "dist", "*.
 MAP_SECONDS, TRIAL_SECONDS = 40, 30.0
 
 
-def sampled(rooms: list[str], each: int, seed: int) -> dict[str, list[Mutant]]:
+def sampled(rooms: list[str], each: int, seed: int, only: str = "") -> dict[str, list[Mutant]]:
     """So many of each room: those with the lowest hashes, so that a change elsewhere leaves them the same."""
     chosen = {}
     for room in rooms:
@@ -55,7 +57,8 @@ def sampled(rooms: list[str], each: int, seed: int) -> dict[str, list[Mutant]]:
         for place in ROOMS[room]:
             start = ROOT / "src/fewer" / place
             for path in sorted(start.rglob("*.py")) if start.is_dir() else [start]:
-                found += mutants(str(path.relative_to(ROOT / "src/fewer")), path.read_bytes())
+                name = str(path.relative_to(ROOT / "src/fewer"))
+                found += mutants(name, path.read_bytes()) if name.startswith(only) else []
         lots = sorted(found, key=lambda one: hashlib.blake2b(f"{seed} {one.name}".encode()).digest())
         chosen[room] = sorted(lots[:each], key=lambda one: (one.path, one.start))
     return chosen
@@ -70,10 +73,10 @@ def copied(tree: Path) -> None:
         shutil.copytree(ROOT / "src", tree / "src", ignore=shutil.ignore_patterns(*LEFT_OUT), dirs_exist_ok=True)
 
 
-def map_tests(tree: Path, folder: Path, until: float) -> None:
-    """Every test file that was not measured as it is now."""
+def map_tests(places: list[str], tree: Path, folder: Path, until: float) -> None:
+    """Every test file of these that was not measured as it is now."""
     folder.mkdir(exist_ok=True)
-    for place in TESTS:
+    for place in places:
         start = tree / place
         for path in sorted(start.rglob("test_*.py")) if start.is_dir() else [start]:
             file = str(path.relative_to(tree))
@@ -115,17 +118,20 @@ def main() -> int:
     parser.add_argument("--each", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--again", action="store_true", help="try those again that survived, with the tests of now")
+    parser.add_argument("--only", default="", help="modules whose path begins so, such as core/files")
+    parser.add_argument("--tests", nargs="+", default=list(TESTS), help="test files and folders to try them with")
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin nothing more after so many")
     parser.add_argument("--map-only", action="store_true", help="only find out which tests run which lines")
     parser.add_argument("--keep", type=Path, help="write the count as a result")
     arguments = parser.parse_args()
     folder, until = arguments.folder.resolve(), time.monotonic() + arguments.seconds
     folder.mkdir(parents=True, exist_ok=True)
-    chosen, known = sampled(arguments.rooms, arguments.each, arguments.seed), folder / "trials.json"
+    chosen = sampled(arguments.rooms, arguments.each, arguments.seed, arguments.only)
+    known = folder / "trials.json"
     trials: dict[str, dict[str, object]] = json.loads(known.read_text()) if known.exists() else {}
     copied(folder / "tree")
     warm(folder / "tree")
-    map_tests(folder / "tree", folder / "reach", until)
+    map_tests(arguments.tests, folder / "tree", folder / "reach", until)
     reach = Reach(folder / "reach")
     for room, found in chosen.items():
         for mutant in [] if arguments.map_only else found:

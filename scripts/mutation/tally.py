@@ -69,7 +69,7 @@ def record(counted: Counted, order: argparse.Namespace) -> dict[str, Any]:
             "Equivalent ones cannot be noticed; scripts/mutation/equivalent.json has the reason of each.",
             *(f"Survived: `{name}`" for name in survivors(counted)),
         ],
-        "command": f"python -m scripts.mutation DIR --each {order.each} --seed {order.seed}",
+        "command": f"python scripts/mutation/__main__.py DIR --each {order.each} --seed {order.seed}",
         "hardware_in_words": in_words(hardware()),
         "versions": versions(),
     }

@@ -57,7 +57,16 @@ def measured(arguments: argparse.Namespace) -> list[list[Any]]:
     return rows
 
 
-def record(rows: list[list[Any]], arguments: argparse.Namespace) -> dict[str, Any]:
+def command(arguments: argparse.Namespace) -> str:
+    """What was typed."""
+    words = [*arguments.suites]
+    if {*arguments.suites} != {"flips"}:
+        words += ["--variants", *arguments.variants, "--steps", str(arguments.steps), "--most", str(arguments.most)]
+    words += ["--flips", str(arguments.flips)] if "flips" in arguments.suites else []
+    return " ".join(["python scripts/release/faults.py", *words])
+
+
+def record(rows: list[list[Any]], commands: list[str]) -> dict[str, Any]:
     """A result as RESULTS.md shows it."""
     from fewer.core.machine.versions import versions
     from fewer.studies.study import hardware, in_words
@@ -67,12 +76,12 @@ def record(rows: list[list[Any]], arguments: argparse.Namespace) -> dict[str, An
         "columns": ["fault", "training", "tried", "identical or refused"],
         "rows": rows,
         "notes": [
-            f"Trainings of {arguments.steps} steps that save after every fifth; then the same command is run once "
-            "more, and its weights, mask, metrics and log must be those of an undisturbed training to the bit, "
-            "with nothing left behind.",
+            "Trainings of some steps that save after every fifth; then the same command is run once more, and its "
+            "weights, mask, metrics and log must be those of an undisturbed training to the bit, with nothing left "
+            "behind.",
             "A flipped bit must be refused in one line, or leave every number as it was.",
         ],
-        "command": f"python scripts/release/faults.py --most {arguments.most} --flips {arguments.flips}",
+        "commands": commands,
         "hardware_in_words": in_words(hardware()),
         "versions": versions(),
     }
@@ -93,10 +102,11 @@ def main() -> int:
     warm()
     rows = measured(arguments)
     if arguments.keep:
-        before = json.loads(arguments.keep.read_text())["rows"] if arguments.keep.exists() else []
+        before = json.loads(arguments.keep.read_text()) if arguments.keep.exists() else {"rows": [], "commands": []}
         new = {(row[0], row[1]) for row in rows}
-        kept = [row for row in before if (row[0], row[1]) not in new]
-        arguments.keep.write_text(json.dumps(record([*kept, *rows], arguments), indent=1) + "\n")
+        kept = [row for row in before["rows"] if (row[0], row[1]) not in new]
+        commands = list(dict.fromkeys([*before["commands"], command(arguments)]))
+        arguments.keep.write_text(json.dumps(record([*kept, *rows], commands), indent=1) + "\n")
     tried, same = sum(row[2] for row in rows), sum(row[3] for row in rows)
     print(f"{same} of {tried} as they should be")
     return 0 if same == tried else 1
