@@ -60,7 +60,7 @@ async function start() {
   const models = await ask("/v1/models");
   const of = (task) => models.filter((model) => model.task === task);
   const pages = tasks.filter((task) => task.page);
-  const light = models.filter((model) => !isDense(model)).length;
+  const light = models.filter((model) => model.removed > 0.5).length;
   byId("lead").textContent = `${models.length} trained networks, ${light} of them with most of their weights removed, `
     + "at work on this machine. Try to break one.";
   const frames = pages.map(frame);

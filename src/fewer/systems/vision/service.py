@@ -25,7 +25,7 @@ from fewer.serve.written import finite
 
 __all__ = ["VisionService"]
 
-_TOGETHER = 8  # networks that are attacked for one picture
+_TOGETHER = 2  # networks that one request may attack
 
 
 class Threat(BaseModel):
@@ -44,8 +44,8 @@ class Climb(BaseModel):
     pixels: list[Any]
     models: Annotated[list[str], Field(min_length=1, max_length=_TOGETHER)]
     most: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.5
-    rungs: Annotated[int, Field(ge=2, le=51)] = 26
-    steps: Annotated[int, Field(ge=1, le=40)] = 10
+    rungs: Annotated[int, Field(ge=2, le=26)] = 26
+    steps: Annotated[int, Field(ge=1, le=20)] = 10  # for each of some 26 budgets
 
 
 class VisionService(Service):

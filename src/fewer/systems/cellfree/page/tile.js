@@ -24,16 +24,17 @@ export async function picture(canvas, models, told) {
     const angle = 2 * Math.PI * n / PLACES;
     return { x_m: metres(area, 0.5 + 0.3 * Math.sin(angle), 0), y_m: metres(area, 0.5 + 0.26 * Math.sin(2 * angle + 0.6), 1) };
   });
-  const found = [];
-  for (const place of way) found.push(await ask("/v1/cellfree/place", { ...place, model: name }));
+  const asking = (place) => ask("/v1/cellfree/place", { ...place, model: name });
+  const found = [await asking(way[0])];
   const background = signalPicture(area);
   told("a phone walks across a map; lines lead to the access points that serve it");
   animate(canvas, (clock) => {
-    const at = (clock / 0.8) % PLACES;
+    const at = Math.min((clock / 0.8) % PLACES, found.length - 0.51); // no further than is known yet
     const [from, to, part] = [way[Math.floor(at)], way[(Math.floor(at) + 1) % PLACES], at % 1];
     const place = { x_m: from.x_m + part * (to.x_m - from.x_m), y_m: from.y_m + part * (to.y_m - from.y_m) };
     // half of the town, so that the lines can be seen; it follows the phone slowly
     const view = { side_m: area.side_m / 2, corner_m: [0, 1].map((axis) => metres(area, 0.25 + 0.6 * ((axis ? place.y_m : place.x_m) - metres(area, 0.5, axis)) / area.side_m, axis)) };
     drawTown(canvas, { area, view, background, found: found[Math.round(at) % PLACES], place });
   });
+  for (const place of way.slice(1)) found.push(await asking(place));
 }

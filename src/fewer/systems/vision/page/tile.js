@@ -29,7 +29,7 @@ export async function picture(canvas, models, told) {
   drawExample(pad.getContext("2d", { willReadFrequently: true }), 0);
   const shape = Object.values(light.inputs)[0].shape;
   if (shape.length !== 2) return;
-  const climbed = await ask("/v1/vision/ladder", { pixels: pixels(pad, shape), models: pair.map(({ name }) => name), most: 0.3, rungs: 13, steps: 7 });
+  const climbed = await ask("/v1/vision/ladder", { pixels: pixels(pad, shape), models: pair.map(({ name }) => name), most: 0.3, rungs: 7, steps: 5 });
   const names = { [light.name]: light.hardened ? "hardened" : light.name, ...(plain && { [plain.name]: "ordinary" }) };
   const films = pair.map(({ name }) => ({ ...climbed.models[name], name })).filter((film) => film.images).map((film) => {
     const bytes = unpacked(film.images);
@@ -42,7 +42,7 @@ export async function picture(canvas, models, told) {
   const last = climbed.budgets.length - 1;
   told(films.map(({ name, labels }) => `${names[name]}: reads ${labels[0]}, under attack ${labels[last]}`).join("; "));
   animate(canvas, (clock) => {
-    const rung = Math.min(last, Math.floor(Math.max(0, (clock % 6) - 0.8) * 3.5));
+    const rung = Math.min(last, Math.floor(Math.max(0, (clock % 6) - 0.8) * 1.8));
     const { context, width, height } = surface(canvas);
     context.imageSmoothingEnabled = false;
     const side = Math.min((width - 36) / 2, height - 96);
