@@ -38,7 +38,10 @@ def test_shares_are_of_the_better_dense_mean(tmp_path: Path) -> None:
                    "steps": 9, "score": score, "lowest": score - 5, "processor_seconds": 3.0 + seed,
                    "wall_seconds": 4.0}  # fmt: skip
             (folder / f"{way}-{seed}.json").write_text(json.dumps(row))
-    (row,) = defaults(Order("control/defaults", "full", tmp_path, silent)).rows
+    (tmp_path / "ABOUT.txt").write_text("logs of a\nwalk\n")
+    result = defaults(Order("control/defaults", "full", tmp_path, silent, data=str(tmp_path)))
+    (row,) = result.rows
+    assert result.notes[-1] == "logs of a walk"
     assert row[:2] == ["plain-bc", "Walker2d"] and row[3] == "100.0"
     assert row[5] == "95.0" and row[6] == "75, 88" and row[8] == "2, 1, 2"
 

@@ -82,7 +82,7 @@ def _python() -> str:
     """A Python that has d3rlpy."""
     named = os.environ.get("FEWER_D3RLPY", sys.executable)
     try:
-        found = subprocess.run([named, "-c", "import d3rlpy, mujoco"], capture_output=True, check=False)
+        found = subprocess.run([named, "-c", "import d3rlpy, imageio, mujoco"], capture_output=True, check=False)
     except OSError as error:
         raise UserError(f"FEWER_D3RLPY={named} ({error.strerror})", "a Python with d3rlpy") from None
     if found.returncode:

@@ -1,8 +1,9 @@
 """The same job by default: dense as a new user trains it, dense for long, and `--prune auto`, on logs that nobody chose
 anything on.
 
-`--data` names a folder of such logs (hopper-expert.hdf5 and so on); without it our own experts are recorded with a seed
-and a noise that no recipe was chosen on. Every training is a piece: `fewer reproduce control/defaults --pieces ...`.
+`--data` names a folder of such logs (hopper-expert.hdf5 and so on; what its ABOUT.txt says of them is told); without
+it our own experts are recorded with a seed and a noise that no recipe was chosen on. Every training is a piece: `fewer
+reproduce control/defaults --pieces ...`.
 """
 
 from __future__ import annotations
@@ -115,11 +116,18 @@ def defaults(order: Order) -> Result:
         rows=table,
         notes=[
             f"Logs: {logs}. Scores are D4RL's, mean over seeds of 20 episodes each, with 95 % bootstrap intervals of "
-            "the mean over seeds where there are several; seeds: of the dense, the long and the pruned trainings. "
-            "Processor seconds are the median of a whole run: scoring of weights, training and the judging episodes.",
+            "the mean over seeds where there are three or more; seeds: of dense, long and pruned trainings. Processor "
+            "seconds are the median of a whole run: scoring of weights, training and the judging episodes.",
+            *_told(order.data),
         ],
         details={"agents": rows},
     )  # fmt: skip
+
+
+def _told(folder: str) -> list[str]:
+    """How the user's logs were made, where the folder says so."""
+    place = Path(folder) / "ABOUT.txt"
+    return [" ".join(place.read_text().split())] if folder and place.is_file() else []
 
 
 def _among(given: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
@@ -193,7 +201,7 @@ def _spelled(own: Sequence[Row]) -> str:
     if not own:
         return "not trained"
     found = statistics([row["score"] for row in own])
-    interval = f" ({found['low']:.1f} to {found['high']:.1f})" if len(own) > 1 else ""
+    interval = f" ({found['low']:.1f} to {found['high']:.1f})" if len(own) > 2 else ""
     return f"{found['mean']:.1f}{interval}"
 
 
