@@ -29,6 +29,7 @@ from tests.packs import fuzz_pack, fuzz_programs  # noqa: E402
 from tests.packs.fuzz_pack import Slowest  # noqa: E402
 
 MOST_MB = 512
+MOST_ADDRESSES = 6 << 30  # torch alone asks for several GB of addresses
 Run = Callable[[int, int, Slowest], Counter[str]]
 
 
@@ -39,6 +40,7 @@ def lot(run: Run, count: int, seed: int, told: Path) -> dict[str, Any]:
         code = 1
         try:
             warnings.simplefilter("error")
+            resource.setrlimit(resource.RLIMIT_AS, (MOST_ADDRESSES, MOST_ADDRESSES))  # it must not take the machine's
             slowest = Slowest()
             outcomes = run(count, seed, slowest)
             told.write_text(json.dumps({"outcomes": outcomes, "slowest": slowest.seconds}))
