@@ -8,6 +8,7 @@ is an integer or a multiple of it, written "batch" or "49*batch".
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Mapping
@@ -118,6 +119,7 @@ OPERATIONS: dict[str, Signature] = {
 _BATCH = re.compile(r"(?:([1-9][0-9]{0,17})\*)?batch")
 
 
+@functools.lru_cache(maxsize=4096)
 def dimension(value: Dimension, batch: int) -> int:
     """The number that a dimension stands for."""
     if isinstance(value, int):
