@@ -41,7 +41,7 @@ SHOWN = {
          "masks, scaling, FFT maps, areas of the setup"),
         {"metric": ["precision", "recall"], "access points": [100]},
     ),
-    "bench": Shown("bench-cohort"),
+    "bench": Shown("bench-speed"),
 }  # fmt: skip
 
 

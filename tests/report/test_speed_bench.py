@@ -56,6 +56,9 @@ def test_every_matrix_keeps_its_share_or_all_of_them_together() -> None:
     assert [np.count_nonzero(each[name]) for name in weights] == [200, 200, 3]
     assert np.count_nonzero(all_of_them["a"]) + np.count_nonzero(all_of_them["b"]) == 400
     assert np.count_nonzero(all_of_them["b"]) > 300
+    whole = kept(weights, 1.0)
+    weights["a"][:] = 0  # as a network changes that shares its numbers
+    assert np.count_nonzero(whole["a"]) == 2000
 
 
 def test_a_network_is_measured_against_its_peers_and_answers_as_torch_does() -> None:

@@ -9,6 +9,7 @@ sequences need not be: a dimension is an integer or a multiple of either or both
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Mapping
@@ -122,6 +123,7 @@ OPERATIONS: dict[str, Signature] = {
 _VARYING = re.compile(r"(?:([1-9][0-9]{0,17})\*)?(batch|time|batch\*time)")
 
 
+@functools.lru_cache(maxsize=4096)
 def dimension(value: Dimension, batch: int, time: int = 0) -> int:
     """The number that a dimension stands for."""
     if isinstance(value, int):

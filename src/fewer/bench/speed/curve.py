@@ -90,7 +90,9 @@ def curve(subject: Subject, batch: int, *, densities: Sequence[float] = DENSITIE
     net = drawn(subject)
     with torch.no_grad():
         program, tensors = trace(net, {"x": torch.from_numpy(x[:1]).expand(2, *subject.shape).clone()})
-    wanted = [(density, False) for density in densities] + [(_GLOBAL, True)] * (_GLOBAL in densities)
+    wanted = [(density, False) for density in densities]
+    if _GLOBAL in densities and _connected(kept(tensors, _GLOBAL, together=True)):
+        wanted.append((_GLOBAL, True))
     packs = {(d, over_all): Pack({"net": program}, kept(tensors, d, together=over_all)) for d, over_all in wanted}
     first = packs[densities[0], False]
     few = kept({name: value.detach().numpy() for name, value in net.named_parameters()}, densities[0])
@@ -106,6 +108,11 @@ def curve(subject: Subject, batch: int, *, densities: Sequence[float] = DENSITIE
         {d: seconds[d, True] for d, together in packs if together},
         {name: value for name, value in seconds.items() if isinstance(name, str)}, float(error),
     )  # fmt: skip
+
+
+def _connected(tensors: Mapping[str, Any]) -> bool:
+    """Whether every matrix keeps something: a mask over all layers that removes one would be fast for no merit."""
+    return all(np.count_nonzero(value) > value.size / 1000 for value in tensors.values() if value.ndim > 1)
 
 
 def shipped(name: str, batch: int, *, quick: bool = False) -> Curve:

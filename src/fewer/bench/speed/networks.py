@@ -82,7 +82,7 @@ def kept(weights: Mapping[str, Array], density: float, *, together: bool = False
     """The largest weights of every matrix and kernel: the same share of each, or of all `together`."""
     prunable = {name: value for name, value in weights.items() if value.ndim > 1}
     if density >= 1:
-        return dict(weights)
+        return {name: value.copy() for name, value in weights.items()}  # torch's own would change with the network
     whole = _limit(np.concatenate([np.abs(value).ravel() for value in prunable.values()]), density)
     found = dict(weights)
     for name, value in prunable.items():

@@ -36,12 +36,12 @@ class Region:
 
     def __call__(self, *values: Array) -> tuple[Array, ...]:
         """The outputs, from the inputs."""
-        given = []
         for name, value in zip(self.inputs, values):
             if value.shape[1:] != self.shapes[name] or len(value) != len(values[0]):
                 raise ValueError(f"images of shape {value.shape}, expected (samples, *{self.shapes[name]})")
-            given.append(np.ascontiguousarray(value, dtype=np.float32))
-        answers = self.threads.shared(self.images, tuple(given), self.work)
+        given = tuple(np.ascontiguousarray(value, dtype=np.float32) for value in values)
+        alone = self.threads.count == 1
+        answers = self.images(*given) if alone else self.threads.shared(self.images, given, self.work)
         return tuple(one.reshape(len(one), *self.shapes[name]) for name, one in zip(self.outputs, answers))
 
 
