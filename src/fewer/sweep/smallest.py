@@ -90,6 +90,8 @@ def smallest(
     low, high = 0, len(SHARES)  # with a loss, shares before `low` fit; with a size, those from `high` on
     while low < high:
         middle = (low + high) // 2
+        if budget.max_loss is not None and low == 0 and high < len(SHARES):
+            middle = high - 1  # figures scatter: the next larger may do the job where one larger still does not
         tried = search.row(SHARES[middle])
         too_large = not budget.fits(tried) and "refused" not in tried
         if budget.fits(tried) if budget.max_loss is not None else too_large:
