@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fewer.core.abilities import Annotated
 from fewer.core.engines.state import check_finite
 from fewer.core.errors import UserError
 from fewer.core.seed import Stream
@@ -45,6 +46,8 @@ def pack_run(run: Trained, path: str | Path, values: str = "float32") -> int:
         "task": run.job.task, "settings": list(run.job.settings), "metrics": run.metrics,
         "prune": run.job.prune.described() if run.job.prune else None, "harden": run.job.harden,
     }  # fmt: skip
+    if isinstance(task, Annotated) and (about := dict(task.about())):
+        settings["about"] = about
     if values != "float32":
         settings["figures_of"] = "the run, before its values were rounded"
     calibration = None
