@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fewer.core.errors import UserError
+from fewer.systems.nowcast.result import Result
 from fewer.systems.nowcast.task.baselines.extrapolation import outlook, recent
 from fewer.systems.nowcast.task.baselines.prognosis import FITTED_MINUTES
 from fewer.systems.nowcast.task.files.netcdf import Forecast, probability_name
@@ -20,41 +20,13 @@ from fewer.systems.nowcast.task.files.own.reading import read_images
 if TYPE_CHECKING:
     from fewer.systems.nowcast.maps import Chart
 
-__all__ = ["Result", "as_chart", "as_netcdf", "forecast_files", "forecast_images"]
+__all__ = ["as_chart", "as_netcdf", "forecast_files", "forecast_images"]
 
 _KEPT = (0.2, 1.0, 5.0)  # mm/h whose probabilities are written
 _FURTHEST_APART = 60.0  # minutes between images from which motion can still be read
 _MOST_PIXELS = 4_500_000
 _WELL_SEEN = 0.95
 _SHORTEST = 5.0  # minutes between forecasts if nobody says
-
-
-@dataclass(frozen=True)
-class Result:
-    """Fields are (leads, height, width), NaN where nothing is known."""
-
-    method: str
-    images: Images
-    minutes: list[float]
-    probability: dict[float, NDArray[np.float32]]  # by mm/h
-    rate: NDArray[np.float32] | None
-    rain: NDArray[np.bool_]
-    remarks: list[str]
-
-    @property
-    def reference(self) -> np.datetime64:
-        time: np.datetime64 = self.images.times[-1]
-        return time
-
-    def described(self) -> dict[str, Any]:
-        """In a few words."""
-        rows, columns = self.images.grid.shape
-        return {
-            "method": self.method, "images": len(self.images.times), "last_image": str(self.reference),
-            "rows": rows, "columns": columns, "kilometres": self.images.grid.kilometres,
-            "placed": self.images.grid.placed, "minutes_ahead": self.minutes, "seen": self.images.seen,
-            "wet_ahead": [float(one.mean()) for one in self.rain], "remarks": self.remarks,
-        }  # fmt: skip
 
 
 def forecast_files(

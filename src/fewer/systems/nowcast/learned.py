@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fewer.core.errors import UserError
-from fewer.systems.nowcast.forecasting import Result
+from fewer.systems.nowcast.result import Result
 from fewer.systems.nowcast.task.files.own.grid import Grid
 from fewer.systems.nowcast.task.files.own.images import Images
 from fewer.systems.nowcast.task.files.own.standard import standardised

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fewer.core.errors import UserError
 
 if TYPE_CHECKING:
-    from fewer.systems.nowcast.forecasting import Result
+    from fewer.systems.nowcast.result import Result
 
 _LONGEST_HOURS = 8.0
 
