@@ -15,6 +15,7 @@ from fewer.core.errors import UserError
 from fewer.core.task import Copy, Data, Inputs, Nets, Noise, Objective, Task
 
 __all__ = [
+    "Annotated",
     "Attackable",
     "Classifier",
     "Featured",
@@ -29,6 +30,14 @@ __all__ = [
 ]
 
 Ability = TypeVar("Ability")
+
+
+@runtime_checkable
+class Annotated(Protocol):
+    """The task can say what its inputs are, for whoever uses a pack on files of their own."""
+
+    def about(self) -> Mapping[str, Any]:
+        """Numbers, words and lists of them; empty if there is nothing to say."""
 
 
 @runtime_checkable

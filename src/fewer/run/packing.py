@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fewer.core.abilities import Annotated
 from fewer.core.data import convert
 from fewer.core.engines.state import check_finite
 from fewer.core.errors import UserError
@@ -55,6 +56,8 @@ def pack_run(run: Trained, path: str | Path, values: str = "float32", *, bare: b
     carry = system_of(run.job.task).carry
     if carry and not bare and (carried := imported(carry)(task)):
         settings["carried"] = carried
+    if isinstance(task, Annotated) and (about := dict(task.about())):
+        settings["about"] = about
     if values != "float32":
         settings["figures_of"] = "the run, before its values were rounded"
     calibration = None

@@ -15,12 +15,14 @@ from scipy.ndimage import gaussian_filter, shift
 from fewer.core.data import TensorData
 from fewer.core.errors import UserError
 from fewer.systems.nowcast.bench import radar as bench
+from fewer.systems.nowcast.bench import rivals
 from fewer.systems.nowcast.task.baselines.extrapolation import (
     decision,
     displacements,
     extrapolate,
-    pysteps_extrapolate,
-    pysteps_installed,
+    matched,
+    outlook,
+    paths,
 )
 from fewer.systems.nowcast.task.baselines.motion import Field, carried, motion
 from fewer.systems.nowcast.task.baselines.persistence import SatelliteExtrapolation, SatellitePersistence, persistence
@@ -56,8 +58,7 @@ def test_a_dry_map_stands_still_and_is_forecast_dry() -> None:
     dry = np.zeros((2, 40, 50), np.float32)
     assert np.abs(motion(dry)).max() == 0
     found = extrapolate(dry, 3)
-    assert found.shape == (3, 40, 50) and found.max() == 0
-    assert decision(found[0]) == 1.0
+    assert found.shape == (3, 40, 50) and found.max() < 0.1
     unknown = np.full((2, 40, 50), np.nan, np.float32)
     assert np.isfinite(extrapolate(unknown, 2)).all()
     with pytest.raises(UserError, match="two or more times"):
@@ -76,6 +77,33 @@ def test_steady_motion_is_followed_back_and_turning_motion_turns() -> None:
     row, column = round(20 * np.sin(angle)), round(20 * np.cos(angle))
     came = np.array([row, column]) - far[:, 40 + row, 40 + column]
     assert np.rad2deg(np.arctan2(came[0], came[1])) == pytest.approx(0, abs=1.5)
+
+
+def test_paths_on_a_coarse_grid_are_those_of_every_pixel() -> None:
+    rows, columns = np.indices((80, 96)) - 40.0
+    turning = (0.01 * np.stack([columns, -rows])).astype(np.float32)
+    each = list(displacements(15 * turning, 4))
+    for found, expected in zip(paths(turning, [15.0, 30.0, 45.0, 60.0]), each):
+        np.testing.assert_allclose(found[:, 8:56, 8:80], expected[:, 8:56, 8:80], atol=0.6)
+
+
+def test_the_rate_field_keeps_the_areas_of_rain_that_stays_in_sight() -> None:
+    first = showers(7, 128)
+    first[:, :24], first[:, -40:] = 0, 0
+    last = np.roll(first, 3, 1)
+    found = outlook(np.stack([first, last]), [0, 15], [30.0, 60.0], pixel_km=2.0)
+    for lead in (0, 1):
+        for least in (0.5, 2.0):
+            assert float((found.rate[lead] >= least).mean()) == pytest.approx(float((last >= least).mean()), rel=0.1)
+    assert (np.diff(found.probability, axis=0) <= 1e-6).all()
+    assert matched(np.zeros((7, 5, 5), np.float32), np.zeros(7), np.zeros((5, 5), np.float32)).max() == 0
+
+
+def test_what_is_not_kept_cannot_be_asked_for() -> None:
+    found = outlook(np.stack([showers(), showers()]), [0, 10], [10.0], pixel_km=2.0, keep=(0.2,))
+    assert found.at_least(0.2).shape == (1, 96, 96)
+    with pytest.raises(UserError, match=r"one of 0\.2"):
+        found.at_least(1.0)
 
 
 def test_what_lies_beyond_the_edge_is_dry_or_the_edge() -> None:
@@ -102,13 +130,14 @@ def test_extrapolation_beats_persistence_on_moving_showers() -> None:
     first = showers(5, 128)
     truth = np.stack([shift(first, (0, 2.5 * k), order=1, mode="grid-wrap") for k in range(1 - SEEN, 9)])
     sequence = bench.Sequence("moving", np.where(truth < 0.05, 0, truth), 15.0)
-    found = bench.compared(sequence, {"ours": bench.ours, "sharp": bench.sharp, "persistence": bench.persistence})
-    assert found["ours"][0][3] > found["persistence"][0][3] + 0.1
-    assert found["sharp"][0][0] > 0.8
+    found = bench.compared(sequence, {"ours": rivals.ours, "persistence": rivals.persistence})
+    ours, still = (found[name].scores() for name in ("ours", "persistence"))
+    assert ours["iou_0.2"][3] > still["iou_0.2"][3] + 0.1 and ours["fss_1"][3] > still["fss_1"][3]
+    assert ours["crps"][3] < still["crps"][3] and 0 <= ours["reliability"] < 0.3 and "reliability" not in still
 
 
 def test_a_bench_folder_without_events_is_one_line(tmp_path: object) -> None:
-    with pytest.raises(UserError, match=r"without \.npz files"):
+    with pytest.raises(UserError, match="without radar events"):
         list(bench.sequences(str(tmp_path)))
 
 
@@ -154,6 +183,6 @@ def test_pysteps_without_opencv_counts_as_not_installed(
     there: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: ModuleSpec(name, None) if name in there else None)
-    assert not pysteps_installed()
+    assert not rivals.pysteps_installed()
     with pytest.raises(UserError, match="opencv"):
-        pysteps_extrapolate(np.stack([showers(), showers(1)]), 2)
+        rivals.sprog(np.stack([showers(), showers(1)]), [15.0], 15.0)

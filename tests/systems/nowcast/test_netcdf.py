@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from fewer.core.errors import UserError
-from fewer.systems.nowcast.task.files.netcdf import Forecast, easting_northing, write_netcdf
-from fewer.systems.nowcast.task.files.odim import Domain
+from fewer.systems.nowcast.task.files.netcdf import Forecast, write_netcdf
+from fewer.systems.nowcast.task.files.own.grid import Grid, easting_northing, from_corner, unplaced
 
 OPERA = "+proj=laea +lat_0=55.0 +lon_0=10.0 +x_0=1950000.0 +y_0=-2100000.0 +units=m +ellps=WGS84"
 TIMES = np.array(["2019-02-15T00:45", "2019-02-16T12:00"], dtype="datetime64[m]")
+MINUTES = [15.0, 30.0, 45.0]
 
 
 def values(rows: int = 5, columns: int = 7) -> np.ndarray:
@@ -22,9 +23,13 @@ def values(rows: int = 5, columns: int = 7) -> np.ndarray:
     return found
 
 
+def forecast(name: str = "rain_probability", grid: Grid | None = None) -> Forecast:
+    return Forecast({name: values()}, TIMES, MINUTES, grid or unplaced(5, 7, 2.0))
+
+
 def test_any_tool_reads_values_units_and_times(tmp_path: Path) -> None:
     path = tmp_path / "out.nc"
-    write_netcdf(path, Forecast(values(), TIMES))
+    write_netcdf(path, forecast())
     assert [file.name for file in tmp_path.iterdir()] == ["out.nc"]
     with netCDF4.Dataset(path) as file:
         assert file.Conventions.startswith("CF-")
@@ -45,18 +50,19 @@ def test_any_tool_reads_values_units_and_times(tmp_path: Path) -> None:
 
 
 def test_a_known_domain_lies_on_the_map(tmp_path: Path) -> None:
-    corner = {"UL": (-39.5357864125034, 67.0228327520103)}
-    domain = Domain(OPERA, (2000.0, 2000.0), (5, 7), corner)
-    write_netcdf(tmp_path / "out.nc", Forecast(values(), TIMES, "rate", domain=domain))
+    grid = from_corner(OPERA, (0.0, 0.0), pixel=(2000.0, 2000.0), shape=(5, 7))
+    write_netcdf(tmp_path / "out.nc", forecast("rain_rate", grid))
     with netCDF4.Dataset(tmp_path / "out.nc") as file:
         rain = file["rain_rate"]
         assert rain.standard_name == "rainfall_rate" and rain.units == "mm h-1"
         mapping = file[rain.grid_mapping]
         assert mapping.grid_mapping_name == "lambert_azimuthal_equal_area"
         assert mapping.latitude_of_projection_origin == 55 and mapping.false_northing == -2100000
+        assert mapping.GeoTransform == "0.0 2000.0 0 0.0 0 -2000.0"
         assert file["x"].standard_name == "projection_x_coordinate" and file["x"].units == "m"
         np.testing.assert_allclose(file["x"][:], 1000 + 2000 * np.arange(7), atol=0.1)
         np.testing.assert_allclose(file["y"][:], -1000 - 2000 * np.arange(5), atol=0.1)
+        assert file["latitude"].shape == (5, 7) and file["longitude"][0, 0] == pytest.approx(-39.50, abs=0.01)
 
 
 @pytest.mark.parametrize(
@@ -68,21 +74,19 @@ def test_operas_corners_are_where_opera_says(longitude: float, latitude: float, 
     assert easting_northing(OPERA, longitude, latitude) == pytest.approx((x, y), abs=0.1)
 
 
-def test_a_projection_that_we_cannot_place_claims_no_place(tmp_path: Path) -> None:
-    assert easting_northing("+proj=stere +lat_0=90 +lon_0=0 +ellps=WGS84", 5, 52) is None
-    assert easting_northing("+proj=laea +lat_0=55 +lon_0=10 +R=6371000", 5, 52) is None
-    domain = Domain("+proj=stere +lat_0=90", (1000.0, 1000.0), (5, 7), {"UL": (0.0, 55.0)})
-    write_netcdf(tmp_path / "out.nc", Forecast(values(), TIMES, "rain", domain=domain))
-    with netCDF4.Dataset(tmp_path / "out.nc") as file:
-        assert "crs" not in file.variables and file["y"].units == "km"
+def test_a_projection_that_nobody_knows_is_one_line() -> None:
+    with pytest.raises(UserError, match="one that PROJ knows"):
+        easting_northing("+proj=nonsense", 5, 52)
 
 
 def test_shapes_that_do_not_fit_are_refused() -> None:
-    for arguments, words in (
-        ((values()[0], TIMES), "lead_time"), ((values(), TIMES[:1]), "1 times"),
-        ((values(), TIMES, "snow"), "probability"),
-    ):  # fmt: skip
+    grid = unplaced(5, 7, 2.0)
+    for fields, times, words in (
+        ({"rain": values()[0]}, TIMES, "lead_time"),
+        ({"rain": values()}, TIMES[:1], "1 times"),
+        ({"snow": values()}, TIMES, "rain_probability"),
+    ):
         with pytest.raises(UserError, match=words):
-            Forecast(*arguments)
-    with pytest.raises(UserError, match="one shape"):
-        Forecast(values(), TIMES, domain=Domain(OPERA, (1.0, 1.0), (4, 4), {}))
+            Forecast(fields, times, MINUTES, grid)
+    with pytest.raises(UserError, match="lead_time"):
+        Forecast({"rain": values()}, TIMES, MINUTES, unplaced(4, 4, 2.0))

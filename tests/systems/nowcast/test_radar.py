@@ -13,7 +13,7 @@ import pytest
 from fewer.cli import main
 from fewer.core.errors import UserError
 from fewer.systems.nowcast.task.files import radar
-from fewer.systems.nowcast.task.files.odim import domain
+from fewer.systems.nowcast.task.files.own.reading import read_images
 
 PROJECTION = "+proj=laea +lat_0=55.0 +lon_0=10.0 +x_0=1950000.0 +y_0=-2100000.0 +units=m +ellps=WGS84"
 RATE: dict[str, Any] = {"quantity": b"RATE", "gain": 1.0, "offset": 0.0, "nodata": -9999000.0, "undetect": -8888000.0}
@@ -69,12 +69,13 @@ def test_accumulations_and_reflectivities_become_rates(tmp_path: Path) -> None:
 
 def test_the_domain_is_read_where_the_file_tells(tmp_path: Path) -> None:
     write_odim(tmp_path / "a.h5", [(RAW, RATE)])
-    found = domain(tmp_path / "a.h5")
-    assert found.projection == PROJECTION and found.shape == (2, 3) and found.corners == {"UL": (-39.5, 67.0)}
+    found = read_images(tmp_path / "a.h5").grid
+    assert found.projection == PROJECTION and found.shape == (2, 3) and found.pixel == (2000, 2000)
+    assert (found.x[0], found.y[0]) == pytest.approx((1000, -1000), abs=5000)
 
 
 def test_files_that_are_no_composites_are_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"without \.h5"):
+    with pytest.raises(UserError, match="without an image"):
         radar.read(tmp_path)
     write_odim(tmp_path / "a.h5", [(RAW, {**RATE, "quantity": b"QIND"})])
     with pytest.raises(UserError, match="QIND"):
@@ -88,7 +89,7 @@ def test_files_that_are_no_composites_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="one domain"):
         radar.read(tmp_path)
     write_odim(tmp_path / "b.h5", [(RAW, RATE)])
-    with pytest.raises(UserError, match="two pictures of one time"):
+    with pytest.raises(UserError, match="two images of one time"):
         radar.read(tmp_path)
 
 

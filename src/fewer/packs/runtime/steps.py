@@ -59,7 +59,7 @@ class Step:
     def run(self, values: Mapping[str, Array], batch: int, time: int = 0) -> Array:
         """Its value; whatever goes wrong inside is a PackError that names the operation."""
         try:
-            if self.shape is None and len(self.inputs) == 1:
+            if self.varying is None and len(self.inputs) == 1:
                 return self.call(values[self.inputs[0]])
             inputs = [values[name] for name in self.inputs]
             if self.varying is None:

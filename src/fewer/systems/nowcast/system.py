@@ -41,10 +41,14 @@ SYSTEM = System(
     page=f"{_AT}.page",
     data=(f"{_AT}.commands.data", "check, generate or pack files in the competition's layout; look at radar events"),
     verbs={
+        "forecast": (
+            f"{_AT}.commands.forecast",
+            "rain from your own radar or satellite files: NetCDF, a map, an animation",
+        ),
         "submit": (
             f"{_AT}.commands.submit",
-            "rain forecasts of runs as the competition's zip or as NetCDF; verify such a zip",
-        )
+            "rain forecasts of runs as the competition's zip; verify such a zip",
+        ),
     },
     demo=f"{_AT}.demo:jobs",
     case=f"{_AT}.case:CASE",

@@ -9,7 +9,7 @@ from typing import Any
 from fewer.cli.words import DEVICES, offer
 from fewer.core.errors import NoFiles, UserError
 from fewer.core.settings import either, nearest
-from fewer.systems.nowcast.task.files.layout import CONTESTS, LAYOUTS
+from fewer.systems.nowcast.task.files.layout import CONTESTS, LAYOUTS, is_competition
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -61,6 +61,9 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.frames < 0:
         raise UserError(f"--frames {arguments.frames}", "0 or more")
     root = Path(arguments.check)
+    if root.is_dir() and not is_competition(root):
+        _check_own(arguments)
+        return
     report = check(root, layout_of(root, arguments.layout), frames=arguments.frames)
     if not report.found:
         raise UserError(report.problems[0], "at least one region-year that can be read")
@@ -74,6 +77,18 @@ def _check(arguments: argparse.Namespace) -> None:
         print(line)
     for line in report.problems or ["nothing wrong"]:
         print(f"problem: {line}" if report.problems else line)
+
+
+def _check_own(arguments: argparse.Namespace) -> None:
+    from fewer.cli.show import show
+    from fewer.systems.nowcast.task.files.own.windows import opened
+    from fewer.systems.nowcast.task.settings import Settings
+
+    found = list(opened(Settings(data=arguments.check)).described())
+    if arguments.json:
+        show({"found": found}, True)
+        return
+    print("\n".join([*found, f"use: fewer train nowcast --set data={arguments.check} --out runs/nowcast"]))
 
 
 def _generate(arguments: argparse.Namespace) -> None:

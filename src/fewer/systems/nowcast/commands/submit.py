@@ -1,14 +1,15 @@
-"""`fewer submit`: from trained runs to the competition's zip or to NetCDF, and the check of such a zip."""
+"""`fewer submit`: from trained runs to the competition's zip, and the check of such a zip."""
 
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fewer.cli.words import DEVICES, add_changes, offer
-from fewer.core.errors import UserError
+from fewer.core.errors import Notice, UserError
 from fewer.core.settings import either, nearest
 from fewer.ensemble import HOW
 from fewer.systems.nowcast.commands.data import add_layout
@@ -32,7 +33,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", nargs="*", help="finished nowcast runs; several vote")
     parser.add_argument("--data", metavar="DIR", help="folder in the competition's layout")
     parser.add_argument("--out", metavar="FILE.zip", help="the submission")
-    parser.add_argument("--netcdf", metavar="DIR", help="probabilities or rates, one CF-NetCDF file a region-year")
+    parser.add_argument("--netcdf", metavar="DIR", help="the same as `fewer forecast DIR --pack RUN -o DIR`")
     parser.add_argument("--verify", metavar="FILE.zip", help="check a submission instead of writing one")
     contest = parser.add_argument(
         "--contest", default="all", help=f"{', '.join(CONTESTS)}, or all region-years that are there"
@@ -82,6 +83,9 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError(f"--split {arguments.split}", either(_SPLITS))
     if not 0 < arguments.threshold < 1 or arguments.batch < 1:
         raise UserError(f"threshold {arguments.threshold}, batch {arguments.batch}", "between 0 and 1; 1 or more")
+    if arguments.netcdf:
+        words = f"fewer forecast {arguments.data} --pack RUN -o {arguments.netcdf}"
+        warnings.warn(f"submit --netcdf has moved: {words}", Notice, stacklevel=1)
     runs = _runs(arguments)
     archive = _archive(arguments, literal=_literal(runs[0]))
     predict = _predictor(arguments, runs, archive)
@@ -182,7 +186,7 @@ def _write(arguments: argparse.Namespace, archive: Archive, predict: Predict) ->
 
     import numpy as np
 
-    from fewer.systems.nowcast.task.files.netcdf import Forecast, write_netcdf
+    from fewer.systems.nowcast.commands.region_years import write_region_year
     from fewer.systems.nowcast.task.files.submission import Expected, write_forecast, write_zip
 
     out, rules = Path(arguments.out) if arguments.out else None, _rules(arguments)
@@ -197,10 +201,9 @@ def _write(arguments: argparse.Namespace, archive: Archive, predict: Predict) ->
             parts = _predictions(arguments, archive, samples, predict)
             if arguments.netcdf:
                 values = np.concatenate(list(parts))
-                times = np.array([archive.time(sample) for sample in samples])
-                name = Path(arguments.netcdf) / f"{place.year}.{place.region}.{arguments.split}.nc"
-                quantity = "rate" if rules.rates else "probability"
-                write_netcdf(name, Forecast(values, times, quantity), title=f"{quantity.capitalize()} of rain, {place}")
+                write_region_year(
+                    Path(arguments.netcdf), archive, number, values, split=arguments.split, rates=rules.rates
+                )
                 parts = iter([values])
             if out:
                 if not rules.rates:

@@ -8,19 +8,24 @@ from fewer.core.errors import UserError
 from fewer.core.settings import check_choices, check_ranges, setting
 from fewer.systems.nowcast.task.losses import LOSSES
 
-__all__ = ["ADAPTATIONS", "GENERATED_SIZE", "MODELS", "Settings"]
+__all__ = ["ADAPTATIONS", "GENERATED_SIZE", "MODELS", "OWN_LEADS", "OWN_SEEN", "Settings"]
 
 # the width of each model: ours, and what the paper's and the starter kit's had in the competition
 MODELS: dict[str, int] = {"drift": 16, "focus": 32, "baseline": 32, "improved": 32, "swin": 24, "vivit": 20}
 ADAPTATIONS = ("interleave", "channels", "upsample", "upsample_paper")
 GENERATED_SIZE = 84
+OWN_SEEN, OWN_LEADS = 4, 8
 
 
 @dataclass(frozen=True)
 class Settings:
     """Where the weather comes from, the model, and what it minimises."""
 
-    data: str = setting("", "folder in the competition's layout; empty: generated weather")
+    data: str = setting("", "folder of your own files or of the competition's; empty: generated weather")
+    bands: tuple[str, ...] = setting((), "own files: bands to see, in this order; none: all there are")
+    seen: int = setting(0, f"own files: images seen; 0: {OWN_SEEN}")
+    leads: int = setting(0, f"own files: maps forecast; 0: {OWN_LEADS}")
+    step_minutes: float = setting(0.0, "own files: minutes between images; 0: as the files have", "min")
     regions: tuple[str, ...] = setting((), "regions by name; none: all there are, or the competition's core")
     years: tuple[int, ...] = setting((), "years of the folder; none: all there are")
     cache: str = setting("", "folder for packed frames of the data, filled as they are first read")
@@ -49,8 +54,10 @@ class Settings:
     def __post_init__(self) -> None:
         check_choices(self, {"model": tuple(MODELS), "adaptation": ADAPTATIONS, "loss": tuple(LOSSES)})
         check_ranges(self, [each for each in _RANGES if getattr(self, each[0]) is not None])
-        if self.size and (self.size % 6 or not 24 <= self.size <= 1512):
+        if not self.data and self.size and (self.size % 6 or not 24 <= self.size <= 1512):
             raise UserError(f"size {self.size}", "a multiple of 6 from 24 to 1512: six radar pixels a satellite pixel")
+        if not self.data and (self.bands or self.seen or self.leads or self.step_minutes):
+            raise UserError("bands, seen, leads or step_minutes of generated weather", "files of your own", "data=DIR")
         self._check_width()
         if self.literal and not self.data:
             raise UserError("literal with generated weather", "a folder of the competition's files", "--set data=DIR")
@@ -79,6 +86,10 @@ _RANGES = (
     ("validation_windows", 1, 10**7),
     ("test_windows", 1, 10**7),
     ("weather_seed", 0, 2**31 - 1),
+    ("size", 0, 1512),
+    ("seen", 0, 48),
+    ("leads", 0, 96),
+    ("step_minutes", 0, 360),
     ("rain_mm_per_hour", 0, 128),
     ("width", 0, 1024),
     ("dropout", 0, 0.95),

@@ -1,18 +1,20 @@
-"""Where the windows of a split come from: a folder in the competition's layout, or generated weather."""
+"""Where the windows of a split come from: the user's own files, the competition's, or generated weather."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from fewer.core.errors import UserError
 from fewer.core.task import Data
+from fewer.systems.nowcast.task.files.own.table import TABLE
 from fewer.systems.nowcast.task.settings import Settings
-from fewer.systems.nowcast.task.windows import Windows
+from fewer.systems.nowcast.task.windows import Geometry, Windows
 
-__all__ = ["Joined", "open_split"]
+__all__ = ["Joined", "is_own", "open_split", "opened_size", "own_geometry"]
 
 
 class Joined:
@@ -37,8 +39,34 @@ class Joined:
         return Windows(*(torch.cat(leaves)[back] for leaves in zip(*taken)))
 
 
+def is_own(settings: Settings) -> bool:
+    """Whether the data is a folder of the user's own files rather than of the competition's."""
+    from fewer.systems.nowcast.task.files.layout import is_competition
+
+    folder = Path(settings.data)
+    return bool(settings.data) and folder.is_dir() and ((folder / TABLE).is_file() or not is_competition(folder))
+
+
+def own_geometry(settings: Settings) -> Geometry:
+    """As the files have it."""
+    from fewer.systems.nowcast.task.files.own.windows import opened
+
+    return opened(settings).geometry
+
+
+def opened_size(settings: Settings) -> int:
+    """Pixels of a window."""
+    from fewer.systems.nowcast.task.files.own.windows import opened
+
+    return opened(settings).size
+
+
 def open_split(settings: Settings, split: str) -> Data[Windows]:
     """The windows of `train`, `validation` or `test`."""
+    if is_own(settings):
+        from fewer.systems.nowcast.task.files.own.windows import opened
+
+        return opened(settings).split(split)
     if settings.data:
         return _archive(settings, split)
     from fewer.systems.nowcast.task.generated.windows import generated

@@ -21,13 +21,13 @@ from fewer.systems.nowcast.task.losses import LOSSES, cross_entropy, valid_mean
 from fewer.systems.nowcast.task.models.networks import network
 from fewer.systems.nowcast.task.scores.scores import Counts, Scores, wet
 from fewer.systems.nowcast.task.settings import Settings
-from fewer.systems.nowcast.task.sources import Joined, open_split
-from fewer.systems.nowcast.task.windows import Windows
+from fewer.systems.nowcast.task.sources import Joined, is_own, open_split, opened_size, own_geometry
+from fewer.systems.nowcast.task.windows import COMPETITION, Geometry, Windows
 
 __all__ = ["Nowcast", "Seen", "Settings"]
 
-_PER_HOUR = 4  # lead times
 _ROUNDING = 0.01  # deviations; packed images are in half precision
+_WIDE = 12.0  # deviations, of bands whose limits nobody has said
 _COUNTED = 256  # windows from which the wet share is counted, spread over the training data
 
 
@@ -57,12 +57,18 @@ class Nowcast(Task[Windows]):
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         self._data: dict[str, Data[Windows]] = {}
-        low = [-band.mean / band.deviation - _ROUNDING for band in BANDS]
-        high = [(band.highest - band.mean) / band.deviation + _ROUNDING for band in BANDS]
+        self.own = is_own(self.settings)  # files of the user's, not the competition's
+        limits = [_limits(name) for name in self.geometry.bands]
+        low, high = zip(*limits)
         self.bounds = torch.tensor(low).view(-1, 1, 1), torch.tensor(high).view(-1, 1, 1)
 
+    @property
+    def geometry(self) -> Geometry:
+        """How many images of what are seen and forecast: the competition's, or as the files have it."""
+        return own_geometry(self.settings) if self.own else COMPETITION
+
     def networks(self) -> dict[str, nn.Module]:
-        return {"net": network(self.settings, self.size)}
+        return {"net": network(self.settings, self.size, self.geometry)}
 
     def objectives(self) -> tuple[Objective[Windows], ...]:
         _ = self.positive_weight  # counted before the first step, not inside it
@@ -74,6 +80,8 @@ class Nowcast(Task[Windows]):
     def size(self) -> int:
         """Pixels along both grids."""
         settings = self.settings
+        if self.own:
+            return opened_size(settings)
         if settings.data and not settings.size:
             return int(self._split("train").take(torch.arange(1)).satellite.shape[-1])
         return settings.side
@@ -81,7 +89,12 @@ class Nowcast(Task[Windows]):
     @property
     def places(self) -> tuple[Place, ...]:
         """The region-years that the numbers in `place` stand for; none of generated weather."""
-        return getattr(self._split("validation"), "places", ()) if self.settings.data else ()
+        return getattr(self._split("validation"), "places", ()) if self._blind else ()
+
+    @property
+    def _blind(self) -> bool:
+        """The competition keeps the truth of its test windows."""
+        return bool(self.settings.data) and not self.own
 
     def data(self, split: str) -> Data[Windows]:
         if split == "train" and self.settings.train_on_all:
@@ -96,6 +109,13 @@ class Nowcast(Task[Windows]):
             self._data[split] = open_split(self.settings, split)
         return self._data[split]
 
+    def about(self) -> dict[str, Any]:
+        """What a pack needs to know to be used on files: nothing of the competition's, which every model knows."""
+        if not self.own:
+            return {}
+        weighted = self.settings.loss in ("bce", "bce_paper")
+        return {**vars(self.geometry), "positive_weight": self.positive_weight if weighted else 1.0}
+
     def inputs(self, batch: Windows) -> Seen:
         return Seen(batch.satellite, batch.missing)
 
@@ -104,12 +124,17 @@ class Nowcast(Task[Windows]):
 
     def evaluate(self, split: str) -> Generator[Windows, Tensor, dict[str, float]]:
         # the competition's own test windows have no truth: there a model is judged by the validation windows
-        judged = "validation" if split == "test" and self.settings.data else split
+        judged = "validation" if split == "test" and self._blind else split
         data, scores = self.data(judged), Scores(rain_mm_per_hour=self.settings.rain_mm_per_hour)
         for index in batches(data, self.per_batch):
             batch = data.take(index)
             scores.add((yield batch), batch.rate, batch.valid, batch.place)
-        hours = Counts(*[part.view(-1, _PER_HOUR).sum(1) for part in scores.counts.sum(0)]).iou().tolist()
+        hour_of = torch.tensor(self.geometry.hours)
+        parts = [
+            torch.zeros(int(hour_of.max()), dtype=part.dtype).index_add_(0, hour_of - 1, part)
+            for part in scores.counts.sum(0)
+        ]
+        hours = Counts(*parts).iou().tolist()
         found = scores.metrics() | {f"iou_hour_{hour}": value for hour, value in enumerate(hours, 1)}
         if judged != split:
             found["judged_on_validation"] = 1.0
@@ -123,7 +148,7 @@ class Nowcast(Task[Windows]):
 
     def evaluate_groups(self, split: str) -> Generator[Windows, Tensor, dict[int, float]]:
         """IoU of each region-year."""
-        data = self._split("validation" if split == "test" and self.settings.data else split)
+        data = self._split("validation" if split == "test" and self._blind else split)
         scores = Scores(rain_mm_per_hour=self.settings.rain_mm_per_hour)
         for index in batches(data, self.per_batch):
             batch = data.take(index)
@@ -202,3 +227,12 @@ class Nowcast(Task[Windows]):
             batch = turned(batch, noise)
         logits = self.logits(nets, self.inputs(batch))
         return LOSSES[self.settings.loss](logits, self._wet(batch), batch.valid, self.positive_weight)
+
+
+def _limits(name: str) -> tuple[float, float]:
+    """The lowest and the highest value of a band, standardised."""
+    for band in BANDS:
+        if band.name == name:
+            low, high = -band.mean / band.deviation, (band.highest - band.mean) / band.deviation
+            return low - _ROUNDING, high + _ROUNDING
+    return -_WIDE, _WIDE

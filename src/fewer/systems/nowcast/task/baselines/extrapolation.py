@@ -1,81 +1,173 @@
-"""Rain carried on along its motion: the forecast that every network has to beat.
+"""Rain carried on along its motion, as probabilities: the forecast that every network has to beat.
 
 Pixels are traced back along steady motion (semi-Lagrangian), so the last image is read once and never blurred by
-repeated interpolation. What is read is whether it rained; as nobody knows where exactly it will be, that is blurred
-ever more with lead time and becomes a probability. The decision which probability is rain maximises the expected IoU
-of the forecast itself: it uses nothing but the forecast.
+repeated interpolation. What is read there are the surroundings of the air that will arrive (`surroundings`), from
+which probabilities of each strength of rain follow (`prognosis`). Two things are made of them: a decision, rain or
+none, that maximises the expected IoU of the forecast itself, and a rate field whose areas above each rate are those
+that the probabilities expect.
 """
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fewer.core.errors import MissingExtra
-from fewer.systems.nowcast.task.baselines.motion import Field, carried, motion
+from fewer.core.errors import UserError
+from fewer.systems.nowcast.task.baselines.motion import Field, carried, finer, smooth_motion
+from fewer.systems.nowcast.task.baselines.prognosis import THRESHOLDS, Weights, exceedance
+from fewer.systems.nowcast.task.baselines.surroundings import Reader, strength, surroundings
 
-__all__ = [
-    "SPREAD_KM_PER_MINUTE",
-    "decision",
-    "displacements",
-    "extrapolate",
-    "pysteps_extrapolate",
-    "pysteps_installed",
-    "spread",
-]
+__all__ = ["Outlook", "decision", "displacements", "extrapolate", "outlook", "paths", "recent"]
 
-# How fast the position of rain becomes uncertain; tried 0.1 to 0.2 on five radar events
-SPREAD_KM_PER_MINUTE = 0.2
+_BETWEEN = 15.0  # minutes between the two images that motion and change are read from, as near as there are
+_STEP = 15.0  # minutes that motion is followed at once
+_COARSE = 4  # pixels a side that share a path: motion is smooth
+_RAIN = THRESHOLDS.index(0.2)
+_TEXTURE = 0.5  # how much the carried image counts beside the expectation
+_SEEN_AROUND = 0.3  # share of the surroundings, half of which lie beyond an edge
+_PIXELS = 1 << 13  # at a time: what they need stays in the cache
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """Lead times are those asked for; fields are (leads, height, width), NaN where no radar has looked."""
+
+    probability: Field  # (kept, leads, height, width), of at least each of the rates that were kept
+    rate: Field  # mm/h
+    rain: NDArray[np.bool_]  # at least 0.2 mm/h, decided
+    moving: Field  # (2, height, width): rows and columns in a minute
+    kept: tuple[float, ...] = THRESHOLDS
+
+    def at_least(self, rain_mm_per_hour: float) -> Field:
+        """Probabilities of one of the rates that were kept."""
+        if rain_mm_per_hour not in self.kept:
+            raise UserError(f"{rain_mm_per_hour:g} mm/h", f"one of {', '.join(map(str, self.kept))}")
+        found: Field = self.probability[self.kept.index(rain_mm_per_hour)]
+        return found
+
+
+def recent(minutes: Sequence[float]) -> tuple[int, int]:
+    """Which two images to compare: the last, and the one nearest to a quarter of an hour before it."""
+    since = np.asarray(minutes, np.float64)
+    if len(since) < 2:
+        raise UserError("one image", "two or more, to see how rain moves")
+    return int(np.abs(since[-1] - since[:-1] - _BETWEEN).argmin()), len(since) - 1
+
+
+def outlook(
+    rates: NDArray[np.floating[Any]], minutes: Sequence[float], ahead: Sequence[float], *, pixel_km: float,
+    keep: Sequence[float] = THRESHOLDS, fitted: Weights | None = None,
+) -> Outlook:  # fmt: skip
+    """From images (time, height, width) in mm/h, NaN unknown, taken at `minutes`; `ahead` rises, in minutes.
+
+    Steps between images may be uneven. Air from outside the map is taken to be like its edge, ever less surely. Only
+    the probabilities of the rates in `keep` are kept: all of them are seven maps a lead time.
+    """
+    pair = list(recent(minutes))
+    images = np.asarray(rates)[pair]
+    between = float(minutes[pair[1]] - minutes[pair[0]])
+    moved = smooth_motion(images, pixel_km)
+    reader = Reader(surroundings(images, moved, pixel_km))
+    moving = moved / np.float32(between)
+    shape, kept = images.shape[1:], [THRESHOLDS.index(least) for least in keep]
+    probability = np.empty((len(kept), len(ahead), *shape), np.float32)
+    rate, rain = np.empty((len(ahead), *shape), np.float32), np.empty((len(ahead), *shape), np.bool_)
+    for k, travelled in enumerate(paths(moving, ahead)):
+        each = np.empty((len(THRESHOLDS), shape[0] * shape[1]), np.float32)
+        area, texture = np.zeros(len(THRESHOLDS)), np.empty(each.shape[1], np.float32)
+        for start in range(0, each.shape[1], _PIXELS):
+            part = slice(start, start + _PIXELS)
+            there, beyond = reader(travelled, part)
+            each[:, part] = exceedance(there, beyond * np.float32(pixel_km), ahead[k], fitted)
+            sure = (beyond == 0) & (there[:, -1] > _SEEN_AROUND)
+            area += _areas(there, sure, each[:, part])
+            texture[part] = np.where(sure, there[:, 0], np.nan)
+        each = each.reshape(-1, *shape)
+        probability[:, k], rate[k], rain[k] = (
+            each[kept],
+            matched(each, area, texture.reshape(shape)),
+            each[_RAIN] >= decision(each[_RAIN]),
+        )
+    dark = ~np.isfinite(images).any(0)
+    if dark.any():
+        probability[..., dark], rate[:, dark], rain[:, dark] = np.nan, np.nan, False
+    return Outlook(probability, rate, rain, moving, tuple(keep))
+
+
+def paths(moving: Field, ahead: Sequence[float]) -> Iterator[Field]:
+    """Rows and columns that each pixel's air has travelled since now, (2, height, width), at each of `ahead` minutes.
+
+    Followed on every fourth row and column, and linear in between.
+    """
+    shape = moving.shape[1:]
+    coarse = moving[:, ::_COARSE, ::_COARSE] / np.float32(_COARSE) if min(shape) > 8 * _COARSE else moving
+    factor = _COARSE if coarse is not moving else 1
+    travelled, now = np.zeros_like(coarse), 0.0
+    for lead in ahead:
+        steps = max(int(np.ceil((lead - now) / _STEP - 1e-9)), 1)
+        for _ in range(steps):
+            travelled = _further(travelled, coarse * np.float32((lead - now) / steps))
+        now = lead
+        yield travelled if factor == 1 else finer(travelled * np.float32(factor), shape, factor)
 
 
 def displacements(moving: Field, steps: int) -> Iterator[Field]:
     """Where each pixel's air has come from after 1, 2, ... steps, as rows and columns travelled: (2, height, width)."""
     travelled = np.zeros_like(moving)
     for _ in range(steps):
-        # the midpoint rule: the motion half a step further back stands for the whole step
-        here = np.stack([carried(part, travelled) for part in moving])
-        travelled = travelled + np.stack([carried(part, travelled + here / 2) for part in moving])
+        travelled = _further(travelled, moving)
         yield travelled
 
 
-def extrapolate(
-    rates: NDArray[np.floating[Any]],
-    leads: int,
-    *,
-    step_minutes: float = 15.0,
-    pixel_km: float = 2.0,
-    rain_mm_per_hour: float = 0.2,
-    moving: Field | None = None,
-) -> Field:
-    """(leads, height, width): probability of rain from the last images, (time, height, width) in mm/h, NaN unknown.
+def _further(travelled: Field, moving: Field) -> Field:
+    """The midpoint rule: the motion half a step further back stands for the whole step."""
+    here = np.stack([carried(part, travelled) for part in moving])
+    return travelled + np.stack([carried(part, travelled + here / 2) for part in moving])
 
-    What comes from outside the map is forecast dry, as everywhere in this field. Without `moving` the motion of the
-    last two images is used.
+
+def _areas(there: Field, sure: NDArray[np.bool_], probability: Field) -> NDArray[np.float64]:
+    """How many pixels exceed each rate: as many as now where the air was seen, else as many as are expected."""
+    now = (there[sure, :1] >= _STRENGTHS).sum(0, dtype=np.float64)
+    found: NDArray[np.float64] = now + probability[:, ~sure].sum(1, dtype=np.float64)
+    return found
+
+
+def matched(probability: Field, area: NDArray[np.float64], texture: Field) -> Field:
+    """Rates that keep the rain's areas: (thresholds, height, width) to (height, width) in mm/h.
+
+    Pixels are ranked by how much rain is likely, and as many exceed each rate as `area` says. A mean would lose the
+    strong rain, and one threshold of each probability would make too much or too little of it. The rank has a part
+    of the image that was carried on (`texture`, a strength; NaN where the air was not seen): rain stays as patchy as
+    it is.
     """
-    last = rates[-1]
-    moving = motion(rates[-2:]) if moving is None else moving
-    known = np.isfinite(last).astype(np.float32)
-    raining = (np.nan_to_num(last) >= max(rain_mm_per_hour, 1e-6)).astype(np.float32)
-    found = []
-    for lead, travelled in enumerate(displacements(moving, leads), start=1):
-        there, seen = carried(raining, travelled, 0.0), carried(known, travelled, 0.0)
-        # the share of rain around each pixel among what is known there
-        share, whole = (spread(part, lead, step_minutes, pixel_km) for part in (there, seen))
-        found.append(np.where(seen > 0, np.clip(share / np.maximum(whole, 1e-3), 0, 1), 0).astype(np.float32))
-    return np.stack(found)
+    likely = np.tensordot(_WORTH, probability, 1)  # about the strength that is expected
+    likely += _TEXTURE * np.where(np.isfinite(texture), texture, likely)
+    falling = np.sort(likely, axis=None)[::-1]
+    # as much rain is likely at the last of the pixels that exceed a rate: from there to the next a logarithm's step
+    places = np.clip(area.astype(np.int64), 0, falling.size - 1)
+    knots = np.concatenate([falling[places], falling[:1]]).astype(np.float64)
+    knots = np.maximum.accumulate(knots) + 1e-12 * np.arange(len(knots))
+    logarithms = np.log([*THRESHOLDS, 2 * THRESHOLDS[-1]])
+    rate: Field = np.exp(np.interp(likely, knots, logarithms)).astype(np.float32)
+    rate[likely <= falling[places[0]]] = 0.0
+    return rate
 
 
-def spread(field: Field, steps: int, step_minutes: float, pixel_km: float) -> Field:
-    """The field blurred as far as its place is uncertain after that many steps."""
-    from scipy.ndimage import gaussian_filter
+_STRENGTHS = strength(np.array(THRESHOLDS))
+_WORTH = np.diff(np.log1p(np.array([0.0, *THRESHOLDS]) / 0.1)).astype(np.float32)
 
-    width = SPREAD_KM_PER_MINUTE * step_minutes * steps / pixel_km
-    blurred: Field = gaussian_filter(field, width, mode="nearest", truncate=3) if width > 0 else field
-    return blurred
+
+def extrapolate(
+    rates: NDArray[np.floating[Any]], leads: int, *, step_minutes: float = 15.0, pixel_km: float = 2.0
+) -> Field:
+    """(leads, height, width): probability of at least 0.2 mm/h, one step after another."""
+    minutes = np.arange(len(rates)) * step_minutes
+    ahead = [step_minutes * (k + 1) for k in range(leads)]
+    return np.nan_to_num(outlook(rates, minutes.tolist(), ahead, pixel_km=pixel_km).at_least(0.2))
 
 
 def decision(probability: Field) -> float:
@@ -89,27 +181,3 @@ def decision(probability: Field) -> float:
     caught = np.cumsum(falling, dtype=np.float64)
     expected = caught / (np.arange(1, len(falling) + 1) + caught[-1] - caught)
     return float(falling[int(expected.argmax())])
-
-
-def pysteps_installed() -> bool:
-    """With opencv, which it installs without and needs for motion."""
-    return all(importlib.util.find_spec(name) is not None for name in ("pysteps", "cv2"))
-
-
-def pysteps_extrapolate(rates: NDArray[np.floating[Any]], leads: int) -> Field:
-    """(leads, height, width): rates in mm/h from pysteps' Lucas-Kanade and semi-Lagrangian methods; dry from outside.
-
-    As its own example does it: motion from decibels, then the rates themselves are carried.
-    """
-    if not pysteps_installed():
-        raise MissingExtra(
-            "pysteps is not installed", "pysteps and opencv", "pip install pysteps opencv-python-headless"
-        )
-    from pysteps.extrapolation.semilagrangian import extrapolate as semilagrangian
-    from pysteps.motion.lucaskanade import dense_lucaskanade
-
-    filled = np.nan_to_num(np.asarray(rates, np.float64))
-    decibels = np.where(filled < 0.1, -15.0, 10 * np.log10(np.maximum(filled, 0.1)))
-    moving = dense_lucaskanade(decibels, verbose=False)
-    carried_on: Field = np.nan_to_num(semilagrangian(filled[-1], moving, leads)).astype(np.float32)
-    return carried_on

@@ -16,8 +16,8 @@ from torch.nn.functional import interpolate
 from fewer.core.data import batches
 from fewer.core.task import Data
 from fewer.systems.nowcast.task.bands import BANDS
-from fewer.systems.nowcast.task.baselines.extrapolation import displacements, spread
-from fewer.systems.nowcast.task.baselines.motion import carried, displacement
+from fewer.systems.nowcast.task.baselines.extrapolation import displacements
+from fewer.systems.nowcast.task.baselines.motion import Field, carried, displacement
 from fewer.systems.nowcast.task.scores.scores import wet
 from fewer.systems.nowcast.task.windows import FACTOR, LEADS, REACH, Windows, center
 
@@ -29,6 +29,7 @@ _STEPS = 32  # rows and columns of the table
 _LOW, _HIGH = -5.0, 3.0  # standard deviations
 _PRIOR = 200.0  # pixels' worth of the common share in every cell
 _PER_BATCH = 8
+_SPREAD_KM_PER_MINUTE = 0.2  # how fast the place of rain under clouds becomes uncertain
 
 
 def persistence(rate: Tensor, leads: int = LEADS, *, rain_mm_per_hour: float = 0.2) -> Tensor:
@@ -86,9 +87,18 @@ class SatelliteExtrapolation(SatellitePersistence):
             moving = displacement(pair, seen, window=6.0)[:, low:high, low:high]
             first = first[low:high, low:high]
             ahead = [carried(first, travelled) for travelled in displacements(moving, LEADS)]
-            ahead = [spread(one, lead, 15.0, 2.0 * FACTOR) for lead, one in enumerate(ahead)]
+            ahead = [_spread(one, lead, 15.0, 2.0 * FACTOR) for lead, one in enumerate(ahead)]
             found.append(np.stack(ahead)[:, middle, middle])
         return _zoomed(torch.from_numpy(np.stack(found)).to(batch.satellite))
+
+
+def _spread(field: Field, steps: int, step_minutes: float, pixel_km: float) -> Field:
+    """The field blurred as far as its place is uncertain after that many steps."""
+    from scipy.ndimage import gaussian_filter
+
+    width = _SPREAD_KM_PER_MINUTE * step_minutes * steps / pixel_km
+    blurred: Field = gaussian_filter(field, width, mode="nearest", truncate=3) if width > 0 else field
+    return blurred
 
 
 def _zoomed(field: Tensor) -> Tensor:

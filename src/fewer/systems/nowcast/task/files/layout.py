@@ -22,6 +22,7 @@ __all__ = [
     "Layout",
     "Place",
     "found_places",
+    "is_competition",
     "layout_of",
     "radar_places",
     "read_layout",
@@ -109,6 +110,12 @@ def layout_of(root: Path, word: str = "") -> Layout:
         if _held(root, layout, layout.satellite):
             return layout
     return LAYOUTS["2022"]
+
+
+def is_competition(root: Path) -> bool:
+    """Whether a folder holds the competition's files, under whichever year's names or its own `layout.toml`."""
+    held = any(_held(root, layout, layout.satellite) for layout in LAYOUTS.values())
+    return held or (root / "layout.toml").is_file()
 
 
 def read_layout(word: str) -> Layout:

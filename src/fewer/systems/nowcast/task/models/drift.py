@@ -13,13 +13,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fewer.systems.nowcast.task.bands import BANDS
 from fewer.systems.nowcast.task.models.plane import POOLINGS, Plane
-from fewer.systems.nowcast.task.windows import LEADS, REACH, SEEN, center
+from fewer.systems.nowcast.task.windows import COMPETITION, REACH, Geometry, center
 
 __all__ = ["Drift", "clouds_motion"]
 
-_TOPS = [band.name for band in BANDS].index("IR_108")
 _RIDGE = 0.02  # of the mean squared gradient: where there is little to see, nothing moves
 _NEAR = 2  # pixels that smoothing and slopes reach
 _SMALL, _TINY = 1e-6, 1e-12
@@ -68,9 +66,11 @@ class Drift(Plane):
     pixels: Tensor
     wanted: Tensor
 
-    def __init__(self, channels: int, size: int, width: int = 16, *, dropout: float = 0.1) -> None:
-        super().__init__(channels * SEEN, size, width, dropout=dropout)
-        inner = center(size)
+    def __init__(
+        self, channels: int, size: int, width: int = 16, *, dropout: float = 0.1, geometry: Geometry = COMPETITION
+    ) -> None:
+        super().__init__(channels * geometry.seen, size, width, dropout=dropout, geometry=geometry)
+        inner, self.tops = center(size, geometry.factor), geometry.moving
         reach = min(REACH, inner.start)
         self.window = slice(inner.start - reach, inner.stop + reach)
         count = self.window.stop - self.window.start
@@ -78,7 +78,7 @@ class Drift(Plane):
         # what the least squares did not see: small, and never pruned; not 0, as on whole pixels it has no gradient
         self.turn = nn.Parameter(1e-3 * torch.randn(2, 8 * width))
         self.turn_always = nn.Parameter(torch.zeros(2))
-        steps, pixels = torch.arange(1, LEADS + 1.0), torch.arange(float(count))
+        steps, pixels = torch.arange(1, geometry.leads + 1.0), torch.arange(float(count))
         wanted = torch.arange(reach - 1.0, reach + inner.stop - inner.start + 1)  # the radar's, and one around
         for name, values in (("steps", steps), ("pixels", pixels), ("wanted", wanted)):
             self.register_buffer(name, values, persistent=False)
@@ -89,7 +89,7 @@ class Drift(Plane):
         levels = self.contracted(functional.pad(x.flatten(1, 2), (0, self.beyond, 0, self.beyond)))
         turned = functional.linear(levels[-1].mean((2, 3)), self.turn, self.turn_always)
         features = self.expanded(levels)[..., :count, :count]
-        return self.zoom(self._upwind(features, clouds_motion(x[:, _TOPS]) + turned))
+        return self.zoom(self._upwind(features, clouds_motion(x[:, self.tops]) + turned))
 
     def _upwind(self, features: Tensor, motion: Tensor) -> Tensor:
         """(batch, LEADS, channels, wanted, wanted): the wanted pixels as their air is seen now, linear in between."""
@@ -99,6 +99,6 @@ class Drift(Plane):
         share = functional.relu(1 - (source[..., None] - self.pixels).abs()).to(features.dtype)
         rows, columns = share[:, 0].flatten(1, 2), share[:, 1]  # (batch, LEADS * wanted, count), (batch, LEADS, ...)
         lines = torch.bmm(rows, features.transpose(1, 2).flatten(2))  # (batch, LEADS * wanted, channels * count)
-        lines = lines.reshape(batch * LEADS, -1, count)  # (batch * LEADS, wanted * channels, count)
+        lines = lines.reshape(batch * self.leads, -1, count)  # (batch * LEADS, wanted * channels, count)
         found = torch.bmm(lines, columns.flatten(0, 1).transpose(1, 2))
-        return found.reshape(batch, LEADS, -1, channels, found.shape[-1]).transpose(2, 3)
+        return found.reshape(batch, self.leads, -1, channels, found.shape[-1]).transpose(2, 3)

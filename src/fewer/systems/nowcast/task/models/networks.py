@@ -5,12 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from fewer.systems.nowcast.task.bands import BANDS
+from fewer.core.errors import UserError
 from fewer.systems.nowcast.task.models.drift import Drift
 from fewer.systems.nowcast.task.models.focus import Focus
 from fewer.systems.nowcast.task.models.unet import UNet
 from fewer.systems.nowcast.task.models.vivit import ViViT
 from fewer.systems.nowcast.task.settings import Settings
+from fewer.systems.nowcast.task.windows import COMPETITION, Geometry
 
 __all__ = ["Forecaster", "network"]
 
@@ -31,10 +32,12 @@ class Forecaster(nn.Module):
         return maps.cumsum(dim=1) if self.deltas else maps
 
 
-def network(settings: Settings, size: int) -> Forecaster:
+def network(settings: Settings, size: int, geometry: Geometry = COMPETITION) -> Forecaster:
     """The model that the settings name, fresh."""
-    channels = len(BANDS) + settings.missing
-    body = _body(settings, channels, size)
+    if geometry != COMPETITION and settings.model not in _ANY_GEOMETRY:
+        raise UserError(f"model {settings.model} for files of your own", f"one of {', '.join(_ANY_GEOMETRY)}")
+    channels = len(geometry.bands) + settings.missing
+    body = _body(settings, channels, size, geometry)
     if settings.checkpoint:
         for part in body.modules():
             if hasattr(part, "recompute"):
@@ -42,11 +45,16 @@ def network(settings: Settings, size: int) -> Forecaster:
     return Forecaster(body, missing=settings.missing, deltas=settings.deltas)
 
 
-def _body(settings: Settings, channels: int, size: int) -> nn.Module:
+_ANY_GEOMETRY = ("drift", "baseline", "improved")  # the others are made for the competition's shapes
+
+
+def _body(settings: Settings, channels: int, size: int, geometry: Geometry) -> nn.Module:
     width = settings.features
-    if settings.model in ("focus", "drift"):
-        kind = Focus if settings.model == "focus" else Drift
-        return kind(channels, size, width, dropout=0.1 if settings.dropout is None else settings.dropout)
+    if settings.model == "focus":
+        return Focus(channels, size, width, dropout=0.1 if settings.dropout is None else settings.dropout)
+    if settings.model == "drift":
+        dropout = 0.1 if settings.dropout is None else settings.dropout
+        return Drift(channels, size, width, dropout=dropout, geometry=geometry)
     if settings.model == "vivit":
         return ViViT(channels, size, width)
     if settings.model == "swin":
@@ -61,4 +69,5 @@ def _body(settings: Settings, channels: int, size: int) -> nn.Module:
         resize=improved and not settings.transposed,
         gates=improved and settings.gates,
         dropout=0.4 if settings.dropout is None else settings.dropout,
+        geometry=geometry,
     )

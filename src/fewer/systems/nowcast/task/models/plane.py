@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fewer.systems.nowcast.task.models.blocks import recomputed
-from fewer.systems.nowcast.task.windows import FACTOR, LEADS, center
+from fewer.systems.nowcast.task.windows import COMPETITION, Geometry, center
 
 __all__ = ["POOLINGS", "Lead", "Plane", "pair"]
 
@@ -31,13 +31,13 @@ def pair(inputs: int, outputs: int) -> nn.Sequential:
 class Lead(nn.Module):
     """Features (batch, LEADS or 1, channels, h, w) as each lead time reads them: (batch * LEADS, channels, h, w)."""
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, channels: int, leads: int) -> None:
         super().__init__()
-        self.gain = nn.Parameter(1 + 0.1 * torch.randn(LEADS, channels))
-        self.shift = nn.Parameter(0.1 * torch.randn(LEADS, channels))
+        self.gain = nn.Parameter(1 + 0.1 * torch.randn(leads, channels))
+        self.shift = nn.Parameter(0.1 * torch.randn(leads, channels))
 
     def forward(self, x: Tensor) -> Tensor:
-        shape = (1, LEADS, x.shape[2], 1, 1)
+        shape = (1, len(self.gain), x.shape[2], 1, 1)
         return functional.relu(x * self.gain.view(shape) + self.shift.view(shape)).flatten(0, 1)
 
 
@@ -48,18 +48,26 @@ class Plane(nn.Module):
     """
 
     def __init__(
-        self, images: int, size: int, width: int, *, context: nn.Module | None = None, joining: int = 0, dropout: float
+        self,
+        images: int,
+        size: int,
+        width: int,
+        *,
+        context: nn.Module | None = None,
+        joining: int = 0,
+        dropout: float,
+        geometry: Geometry = COMPETITION,
     ) -> None:
         super().__init__()
-        inner = center(size)
-        self.context = context
-        self.size, self.zoomed = size, FACTOR * (inner.stop - inner.start + 2)
+        inner = center(size, geometry.factor)
+        self.context, self.leads, self.factor = context, geometry.leads, geometry.factor
+        self.size, self.zoomed = size, geometry.factor * (inner.stop - inner.start + 2)
         down = (images, width), (width, 2 * width), (2 * width + joining, 4 * width), (4 * width, 8 * width)
         up = (12 * width, 4 * width), (6 * width, 2 * width), (3 * width, 2 * width)
         self.down = nn.ModuleList(pair(*channels) for channels in down)
         self.up = nn.ModuleList(pair(*channels) for channels in up)
         self.drop = nn.Dropout2d(dropout)
-        self.lead = Lead(2 * width)
+        self.lead = Lead(2 * width, geometry.leads)
         self.head = nn.Sequential(nn.Conv2d(2 * width, width, 3, padding=1), nn.ReLU(), nn.Conv2d(width, 1, 1))
         nn.init.constant_(self.head[2].bias, _DRY)  # type: ignore[arg-type]
         self.recompute = False  # keep only each level's input for the backward pass
@@ -90,6 +98,6 @@ class Plane(nn.Module):
         One pixel more on each side, so that the edges are resized with their neighbours.
         """
         logits: Tensor = self.head(self.lead(features))
-        maps = logits.reshape(-1, LEADS, *logits.shape[2:])
+        maps = logits.reshape(-1, self.leads, *logits.shape[2:])
         fine = functional.interpolate(maps, size=[self.zoomed, self.zoomed], mode="bilinear")
-        return fine[:, :, FACTOR : FACTOR + self.size, FACTOR : FACTOR + self.size]
+        return fine[:, :, self.factor : self.factor + self.size, self.factor : self.factor + self.size]

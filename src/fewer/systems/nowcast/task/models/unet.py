@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fewer.systems.nowcast.task.models.blocks import Gate, Resize, convolution, ending, recomputed
-from fewer.systems.nowcast.task.windows import LEADS, SEEN
+from fewer.systems.nowcast.task.windows import COMPETITION, Geometry
 
 __all__ = ["UNet"]
 
@@ -30,6 +30,7 @@ class UNet(nn.Module):
         resize: bool = False,
         gates: bool = False,
         dropout: float = 0.4,
+        geometry: Geometry = COMPETITION,
     ) -> None:
         super().__init__()
         sizes = [width << level for level in range(_LEVELS)]
@@ -56,7 +57,7 @@ class UNet(nn.Module):
                     convolution(2 * size, size, improved=improved), convolution(size, size, improved=improved)
                 )
             )
-        self.out = nn.Conv2d(SEEN * width, LEADS, 1)
+        self.out = nn.Conv2d(geometry.seen * width, geometry.leads, 1)
         self.recompute = False  # keep only each level's input for the backward pass
 
     def forward(self, x: Tensor) -> Tensor:

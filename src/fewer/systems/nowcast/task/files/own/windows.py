@@ -1,0 +1,308 @@
+"""Windows to learn from in a user's own files: so many images seen, so many maps forecast, cut out of each event.
+
+What is seen and what is forecast may lie on one grid (radar to radar) or on two of one projection, the first with
+pixels a whole number of times as large. Images that are missing are marked; without its last image, or without any
+truth, a window does not count.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fewer.core.errors import NoFiles, UserError
+from fewer.systems.nowcast.task.files.own.images import Images
+from fewer.systems.nowcast.task.files.own.reading import read_images
+from fewer.systems.nowcast.task.files.own.standard import standardised
+from fewer.systems.nowcast.task.files.own.table import Line, lines
+from fewer.systems.nowcast.task.settings import OWN_LEADS, OWN_SEEN, Settings
+from fewer.systems.nowcast.task.windows import Geometry, Windows
+
+__all__ = ["Event", "OwnWindows", "Split", "opened"]
+
+_LARGEST = 96  # pixels of a window if nobody says
+_MULTIPLE = 8  # poolings of the models
+_ALIGNED = 0.05  # of a pixel: how far the two grids may be from fitting into each other
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the table, read."""
+
+    line: Line
+    seen: Images
+    truth: Images
+    seen_slots: NDArray[np.int64]  # image at each regular time, -1: missing
+    truth_slots: NDArray[np.int64]
+    corner: tuple[int, int]  # row and column of the truth's first pixel among those of what is seen, times the factor
+
+    def starts(self, geometry: Geometry) -> list[int]:
+        """Slots of the last image seen, of which that image and some truth are there."""
+        found = []
+        for slot in range(geometry.seen - 1, len(self.seen_slots)):
+            ahead = self.truth_slots[slot + 1 : slot + 1 + geometry.leads]
+            if self.seen_slots[slot] >= 0 and len(ahead) == geometry.leads and (ahead >= 0).any():
+                found.append(slot)
+        return found
+
+
+class Split:
+    """Windows of the events of one split, tile by tile."""
+
+    in_memory = False
+
+    def __init__(self, events: list[Event], geometry: Geometry, size: int) -> None:
+        self.geometry, self.size = geometry, size
+        self._index = [
+            (event, start, tile)
+            for event in events
+            for start in event.starts(geometry)
+            for tile in _tiles(event, size, geometry)
+        ]
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def take(self, index: Tensor) -> Windows:
+        """The windows at a 1-D index."""
+        parts = [self._window(*self._index[k]) for k in index.tolist()]
+        satellite, missing, rate, valid = (torch.from_numpy(np.stack(part)) for part in zip(*parts))
+        return Windows(satellite, missing, rate, valid, torch.zeros(len(index), dtype=torch.int64))
+
+    def _window(self, event: Event, start: int, tile: tuple[int, int]) -> tuple[NDArray[np.float32], ...]:
+        geometry, size = self.geometry, self.size
+        bands = len(event.seen.channels)
+        satellite = np.zeros((geometry.seen, bands, size, size), np.float32)
+        missing = np.ones((geometry.seen, size, size), np.float32)
+        rows, columns = _seen_part(event, tile, size, geometry)
+        for k, image in enumerate(event.seen_slots[start + 1 - geometry.seen : start + 1]):
+            if image >= 0:
+                _fill_(satellite[k], missing[k], event.seen, int(image), rows, columns)
+        truth = np.full((geometry.leads, size, size), np.nan, np.float32)
+        part = slice(tile[0], tile[0] + size), slice(tile[1], tile[1] + size)
+        for k, image in enumerate(event.truth_slots[start + 1 : start + 1 + geometry.leads]):
+            if image >= 0:
+                truth[k] = event.truth.rates[image][part]
+        return satellite, missing, np.nan_to_num(truth), np.isfinite(truth).astype(np.float32)
+
+
+def _fill_(
+    satellite: NDArray[np.float32],
+    missing: NDArray[np.float32],
+    images: Images,
+    image: int,
+    rows: slice,
+    columns: slice,
+) -> None:
+    """The part of an image that lies in rows and columns, which may reach beyond it."""
+    height, width = images.grid.shape
+    inside = slice(max(rows.start, 0), min(rows.stop, height)), slice(max(columns.start, 0), min(columns.stop, width))
+    if inside[0].stop <= inside[0].start or inside[1].stop <= inside[1].start:
+        return
+    there = tuple(
+        slice(part.start - whole.start, part.stop - whole.start) for part, whole in zip(inside, (rows, columns))
+    )
+    values, absent = standardised(images.values[image][:, inside[0], inside[1]], images.channels)
+    satellite[:, there[0], there[1]], missing[there] = values, absent
+
+
+def _seen_part(event: Event, tile: tuple[int, int], size: int, geometry: Geometry) -> tuple[slice, slice]:
+    """The window of what is seen, as many of its own pixels, centred on the tile."""
+    inner = size // geometry.factor
+    first = [(corner + start) // geometry.factor - (size - inner) // 2 for corner, start in zip(event.corner, tile)]
+    return slice(first[0], first[0] + size), slice(first[1], first[1] + size)
+
+
+def _tiles(event: Event, size: int, geometry: Geometry) -> list[tuple[int, int]]:
+    """Upper left corners of tiles that cover the truth, whole pixels of what is seen, overlapping at the far edges."""
+    found = []
+    for corner, length in zip(event.corner, event.truth.grid.shape):
+        last = length - size
+        first = -corner % geometry.factor
+        places = [*range(first, last + 1, size)] or [first]
+        end = last - (last - first) % geometry.factor
+        if end > places[-1]:
+            places.append(end)
+        found.append(places)
+    return [(row, column) for row in found[0] for column in found[1]]
+
+
+class OwnWindows:
+    """A folder: its events, the geometry that they have in common, and their windows."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings, self.folder = settings, Path(settings.data)
+        self._read: dict[tuple[tuple[Path, ...], tuple[str, ...]], Images] = {}
+        self.lines = lines(self.folder)
+        self.events = [self._event(line) for line in self.lines]
+        self.geometry = self._geometry()
+        self.size = settings.size or self._largest_size()
+        self._check_size()
+
+    def split(self, name: str) -> Split:
+        """Its windows, or one line if there are none."""
+        found = Split([event for event in self.events if event.line.split == name], self.geometry, self.size)
+        if not len(found):
+            geometry = self.geometry
+            needed = f"{geometry.seen} + {geometry.leads} images {geometry.step_minutes:g} minutes apart"
+            raise NoFiles(f"{self.folder} without a {name} window", needed, "fewer data nowcast --check")
+        return found
+
+    def _images(self, paths: tuple[Path, ...], variables: tuple[str, ...]) -> Images:
+        key = paths, variables
+        if key not in self._read:
+            self._read[key] = read_images(paths, variables=variables)
+        return self._read[key]
+
+    def _event(self, line: Line) -> Event:
+        seen = _chosen(self._images(line.seen, line.seen_variables), self.settings.bands)
+        truth = self._images(line.forecast, line.forecast_variables) if line.forecast else seen
+        if not truth.is_rain:
+            named = ", ".join(one.name for one in truth.channels)
+            raise UserError(
+                f"{line.name}: forecasts of {named}", "rain", f"name rain in the column forecast of {self.folder}"
+            )
+        seen_part, truth_part = (_between(one, line.share) for one in (seen, truth))
+        step = self.settings.step_minutes or truth_part.step_minutes
+        slots = [_slots(one, step, truth_part.times[0]) for one in (seen_part, truth_part)]
+        return Event(line, seen_part, truth_part, slots[0], slots[1], _corner(seen_part, truth_part, line.name))
+
+    def _geometry(self) -> Geometry:
+        found = {}
+        for event in self.events:
+            bands = tuple(channel.name for channel in event.seen.channels)
+            step = self.settings.step_minutes or event.truth.step_minutes
+            found[_factor(event.seen, event.truth, event.line.name), step, bands] = event.line.name
+        if len(found) > 1:
+            (first, one), (second, other) = list(found.items())[:2]
+            said = [f"{step:g} min, {factor} to 1, {' '.join(bands)}" for factor, step, bands in (first, second)]
+            raise UserError(f"{other} with {said[1]}", f"{said[0]} as {one}", "set step_minutes and bands")
+        factor, step, bands = next(iter(found))
+        if not step:
+            raise UserError(f"{self.folder} with events of one image", "two or more images an event")
+        return Geometry(self.settings.seen or OWN_SEEN, self.settings.leads or OWN_LEADS, factor, step, bands)
+
+    def _largest_size(self) -> int:
+        shortest = min(min(event.truth.grid.shape) for event in self.events)
+        multiple = int(np.lcm(_MULTIPLE, self.geometry.factor))
+        return max(min(shortest, _LARGEST) // multiple, 1) * multiple
+
+    def _check_size(self) -> None:
+        multiple = int(np.lcm(_MULTIPLE, self.geometry.factor))
+        shortest = min(min(event.truth.grid.shape) for event in self.events)
+        if self.size % multiple or self.size > shortest:
+            raise UserError(f"size {self.size} of maps of {shortest} pixels", f"a multiple of {multiple}, at most that")
+
+    def described(self) -> Iterator[str]:
+        """What there is and what would be trained on, line by line."""
+        for event in self.events:
+            seen, truth = event.seen, event.truth
+            rows, columns = truth.grid.shape
+            lost = int((event.truth_slots < 0).sum())
+            yield (
+                f"{event.line.split}: {event.line.name}: {len(truth.times)} maps of {rows} x {columns} pixels of "
+                f"{truth.grid.kilometres:.3g} km from {truth.times[0]} to {truth.times[-1]}"
+                + (f", {lost} missing" if lost else "") + f", {100 * truth.seen:.0f} % seen"
+                + ("" if seen.grid is truth.grid else f"; seen: {len(seen.times)} images of {_names(seen)}")
+                + ("" if truth.grid.placed else "; no place")
+            )  # fmt: skip
+        geometry = self.geometry
+        yield (
+            f"would see {geometry.seen} images of {' '.join(geometry.bands)} and forecast {geometry.leads} maps, "
+            f"{geometry.step_minutes:g} minutes apart, {geometry.factor} to 1, on windows of {self.size} pixels"
+        )
+        for name in ("train", "validation", "test"):
+            events = [event for event in self.events if event.line.split == name]
+            yield f"{name}: {len(Split(events, geometry, self.size))} windows of {len(events)} events"
+
+
+def _names(images: Images) -> str:
+    return " ".join(channel.name for channel in images.channels)
+
+
+def _chosen(images: Images, bands: tuple[str, ...]) -> Images:
+    if not bands:
+        return images
+    names = [channel.name for channel in images.channels]
+    if absent := [name for name in bands if name not in names]:
+        raise UserError(f"band {absent[0]}", f"one of {', '.join(names)}")
+    order = [names.index(name) for name in bands]
+    channels = tuple(images.channels[k] for k in order)
+    return dataclasses.replace(images, values=images.values[:, order], channels=channels)
+
+
+def _between(images: Images, share: tuple[float, float]) -> Images:
+    """A part of its time."""
+    if share == (0.0, 1.0):
+        return images
+    first, last = (round(part * len(images.times)) for part in share)
+    if last - first < 1:
+        raise NoFiles(f"{len(images.times)} images", "enough of them to be cut in three", "name events in a table")
+    return dataclasses.replace(images, values=images.values[first:last], times=images.times[first:last])
+
+
+def _slots(images: Images, step: float, start: np.datetime64) -> NDArray[np.int64]:
+    """The image at each regular time from `start` on, -1 where there is none."""
+    if not step:
+        return np.zeros(1, np.int64)
+    minutes = (images.times - start) / np.timedelta64(1, "s") / 60.0
+    slots = np.arange(0.0, float(minutes[-1]) + step / 2, step)
+    if not len(slots):
+        return np.full(0, -1, np.int64)
+    nearest = np.abs(minutes[None] - slots[:, None]).argmin(1)
+    return np.where(np.abs(minutes[nearest] - slots) <= 0.2 * step, nearest, -1)
+
+
+def _factor(seen: Images, truth: Images, name: str) -> int:
+    if seen.grid is truth.grid:
+        return 1
+    ratio = seen.grid.pixel[0] / truth.grid.pixel[0]
+    if round(ratio) < 1 or abs(ratio - round(ratio)) > 0.01 * ratio:
+        sides = f"{seen.grid.kilometres:.3g} and {truth.grid.kilometres:.3g} km"
+        raise UserError(f"{name}: pixels of {sides}", "the first a whole number of times the second", "resample")
+    return round(ratio)
+
+
+def _corner(seen: Images, truth: Images, name: str) -> tuple[int, int]:
+    """In pixels of the truth, from the first of what is seen; the grids have to fit into each other."""
+    if seen.grid is truth.grid:
+        return 0, 0
+    if seen.grid.placed != truth.grid.placed or (seen.grid.placed and not _same_projection(seen, truth)):
+        raise UserError(f"{name}: what is seen and what is forecast in two projections", "one", "resample one of them")
+    factor, (across, down) = _factor(seen, truth, name), truth.grid.pixel
+    right = (truth.grid.x[0] - across / 2 - (seen.grid.x[0] - factor * across / 2)) / across
+    below = ((seen.grid.y[0] + factor * down / 2) - (truth.grid.y[0] + down / 2)) / down
+    found = round(below), round(right)
+    if max(abs(below - found[0]), abs(right - found[1])) > _ALIGNED:
+        raise UserError(
+            f"{name}: grids {right % 1:.2f} and {below % 1:.2f} of a pixel apart", "grids that fit", "resample"
+        )
+    return found
+
+
+def _same_projection(seen: Images, truth: Images) -> bool:
+    from fewer.systems.nowcast.task.files.own.grid import coordinate_system
+
+    if seen.grid.projection == truth.grid.projection:
+        return True
+    return bool(
+        coordinate_system(seen.grid.projection).equals(coordinate_system(truth.grid.projection), ignore_axis_order=True)
+    )
+
+
+def opened(settings: Settings) -> OwnWindows:
+    """Read once for the settings that decide what is read."""
+    return _opened(settings.data, settings.bands, settings.seen, settings.leads, settings.step_minutes, settings.size)
+
+
+@functools.lru_cache(maxsize=2)
+def _opened(data: str, bands: tuple[str, ...], seen: int, leads: int, step_minutes: float, size: int) -> OwnWindows:
+    return OwnWindows(Settings(data=data, bands=bands, seen=seen, leads=leads, step_minutes=step_minutes, size=size))
