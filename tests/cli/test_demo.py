@@ -16,8 +16,8 @@ from fewer.core.errors import MissingExtra, UserError
 from fewer.core.registry import systems
 from fewer.pruning.pruning import Pruning
 from fewer.report import demo
+from fewer.report.certainty.same_job import difference, verdict
 from fewer.report.page import Page
-from fewer.report.same_job import difference, verdict
 from fewer.run.job import Job
 
 

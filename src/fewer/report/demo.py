@@ -23,11 +23,11 @@ from fewer.core.system import imported
 from fewer.packs.pack import load as load_pack
 from fewer.packs.show import removed
 from fewer.report.attacks import shortened
+from fewer.report.certainty.same_job import same_job
 from fewer.report.description import metric_of
 from fewer.report.groups import grouped
 from fewer.report.page import Page, table, words
 from fewer.report.runs import page_of
-from fewer.report.same_job import same_job
 from fewer.run.job import Job
 from fewer.run.load import load
 from fewer.run.packing import pack_run
