@@ -58,7 +58,7 @@ refusal, listed below; "large" was not tried."""
 
 _TAIL = """
 ## What a pack holds of them
-- **Operations from a closed list** (`packs/program.py`): layers, convolutions of one to three dimensions (grouped,
+- **Operations from a closed list** (`packs/operations.py`): layers, convolutions of one to three dimensions (grouped,
   dilated, transposed), norms, attention, pools, resizing, arithmetic, comparisons, reductions, views, indices,
   scattering, sorting. What torch takes apart (GELU's friends, einsum, instance norm, RMS norm, `MultiheadAttention`)
   arrives as several of them.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -17,17 +16,14 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
-from fewer.core.errors import UserError
-from fewer.core.settings import from_text
 from fewer.packs.file.tensors import Array
 from fewer.serve.fields import Deadline, RequestField
 from fewer.serve.limits import Gate, Refusal
 from fewer.serve.models import Model
 from fewer.serve.service import Row, Schema, Service, object_schema
 from fewer.serve.written import shares
-from fewer.systems.cellfree.carried import opened
+from fewer.systems.cellfree.facts import Facts, access_points_of, world_of, written_numbers
 from fewer.systems.cellfree.quality import choice_quality
-from fewer.systems.cellfree.task.settings import Settings
 
 __all__ = ["CellFreeService"]
 
@@ -36,7 +32,6 @@ _QUALITY_PIXELS = 64  # of the layer that shows where the choice is right, a sid
 _LOUDEST = 10_000  # dB
 _HEARD = "signal of the master, then of the access points that its phones measure; null for one not reported"
 _FURTHEST_M = 1e8  # from the origin of whatever coordinates a network has
-_ENDINGS = 1 << 14  # of answers that are kept, two megabytes
 _SLOTS = 62  # whose bits a whole number holds
 _TOGETHER = 256  # phones that are written at once: half a millisecond
 
@@ -50,46 +45,6 @@ class Place(BaseModel):
     model: str | None = None
 
 
-@dataclass(frozen=True)
-class _Facts:
-    """What every request of a model looks up, as plain numbers: numpy is slow one number at a time."""
-
-    count: int  # access points
-    measured: int
-    candidates: list[list[int]] | None  # by master
-    names: tuple[str, ...]  # of the access points, where they have any
-    shares: str  # how a row of probabilities is written
-    endings: dict[tuple[int, int], str]  # what follows them, by master and the bits of who is chosen
-
-    @classmethod
-    def of(cls, model: Model, world: Any) -> _Facts:
-        known = None if isinstance(world, str) else world.clusters.candidates.tolist()
-        names = () if isinstance(world, str) else world.deployment.names
-        slots = len(model.predict(model.blank(1))[0])
-        count = _count(model) if known is None else len(known)
-        return cls(count, model.inputs[1].shape[0], known, names, ",".join(["%.6f"] * slots), {})
-
-    def ending(self, candidates: list[list[int]], master: int, chosen: int) -> str:
-        """The candidates and those of them whose bits are set, and the end of the phone's object."""
-        found = self.endings.get((master, chosen))
-        if found is None:
-            if len(self.endings) >= _ENDINGS:
-                self.endings.clear()
-            near = candidates[master]
-            serving = [c for slot, c in enumerate(near) if slot == 0 or chosen >> slot & 1]
-            found = f'],"candidates":{_written(near)},"access_points":{_written(serving)}{self.called(serving)}}}'
-            self.endings[(master, chosen)] = found
-        return found
-
-    def called(self, chosen: list[int]) -> str:
-        """The names of the chosen as the end of an object, where there are names."""
-        return f',"names":{json.dumps([self.names[c] for c in chosen])}' if self.names else ""
-
-
-def _written(numbers: list[int]) -> str:
-    return f"[{','.join(map(str, numbers))}]"
-
-
 class CellFreeService(Service):
     """`{"master": 17, "rsrp_db": [-81.2, -88.0, null]}`: the master first, null for what was not reported."""
 
@@ -99,8 +54,8 @@ class CellFreeService(Service):
 
     def __init__(self, task: str, models: Sequence[Model]) -> None:
         super().__init__(task, models)
-        self.worlds = {model.name: _world(model) for model in models}
-        self._facts = {model.name: _Facts.of(model, self.worlds[model.name]) for model in models}
+        self.worlds = {model.name: world_of(model) for model in models}
+        self._facts = {model.name: Facts.of(model, self.worlds[model.name]) for model in models}
 
     def fields(self, model: Model) -> tuple[RequestField, ...]:
         return (
@@ -146,8 +101,8 @@ class CellFreeService(Service):
         chosen = [c for c, p in zip(candidates, output) if p >= 0.5 or c == row[0]]
         shares = facts.shares % tuple(output)
         return (
-            f'{{"master":{row[0]},"probabilities":[{shares}],"candidates":{_written(candidates)},'
-            f'"access_points":{_written(chosen)}{facts.called(chosen)}}}'
+            f'{{"master":{row[0]},"probabilities":[{shares}],"candidates":{written_numbers(candidates)},'
+            f'"access_points":{written_numbers(chosen)}{facts.called(chosen)}}}'
         ).encode()
 
     def _phones(self, model: Model, master: Array, rsrp: Array) -> list[Array]:
@@ -203,7 +158,7 @@ class CellFreeService(Service):
 
     def request_schema(self) -> Schema:
         model = next(iter(self.models.values()))
-        count, measured = _count(model), model.inputs[1].shape[0]
+        count, measured = access_points_of(model), model.inputs[1].shape[0]
         master: Schema = {"type": "integer", "minimum": 0, "maximum": count - 1}
         level: Schema = {"type": ["number", "null"], "minimum": -_LOUDEST, "maximum": _LOUDEST}
         row: Schema = {
@@ -322,28 +277,3 @@ class CellFreeService(Service):
         if isinstance(world, str):
             raise Refusal(404, f"no map of {model.name}: {world}")
         return world
-
-
-def _world(model: Model) -> Any:
-    """The deployment that the pack's settings describe, or a word on why there is none."""
-    try:
-        from fewer.systems.cellfree.task.survey import World
-
-        settings = from_text(Settings, [str(word) for word in model.pack.settings.get("settings", [])])
-        if carried := model.pack.settings.get("carried"):
-            return opened(carried, settings)
-        return World.make(settings)
-    except ModuleNotFoundError as error:
-        return f"{error.name} is not installed; pip install 'fewer[cellfree]'"
-    except UserError as error:
-        return str(error)
-
-
-def _count(model: Model) -> int:
-    """Access points of the network: rows of the table that is looked up by master."""
-    tensors = model.pack.tensors()
-    for network in model.pack.networks.values():
-        for node in network.program.nodes:
-            if node.op == "index_select" and node.inputs[1] == "master" and node.inputs[0] in tensors:
-                return int(tensors[node.inputs[0]].shape[node.attributes["axis"]])
-    return 1 << 31
