@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import shlex
 from pathlib import Path
@@ -31,7 +32,8 @@ def parsed(command: str) -> argparse.Namespace | None:
     """As the command line takes it; scripts of the project have parsers of their own."""
     first, *words = shlex.split(command)
     if first == "python":
-        assert (ROOT / words[0]).is_file(), command
+        found = importlib.util.find_spec(words[1]) if words[0] == "-m" else (ROOT / words[0]).is_file()
+        assert found, command
         return None
     assert first == "fewer", command
     return parser().parse(words)

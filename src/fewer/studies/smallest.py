@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fewer.studies.matrix.cases import cases
+from fewer.studies.matrix.cases import cases, size_of
 from fewer.studies.order import Order
 from fewer.studies.study import Result
 from fewer.sweep.smallest import Budget, Found, Row, smallest
@@ -13,7 +13,8 @@ __all__ = ["settings", "smallest_networks"]
 
 
 def settings(order: Order) -> dict[str, Any]:
-    """What is searched, and within which loss."""
+    """What is searched, and within which loss; the same at every scale."""
+    size_of(order.scale)
     return {
         name: {"words": dict(case.search), "max_loss": case.max_loss, "chosen on": "validation"}
         for name, case in cases().items()
