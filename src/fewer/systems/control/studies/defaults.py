@@ -26,7 +26,7 @@ from fewer.run.options import job_of
 from fewer.studies.order import Order
 from fewer.studies.pieces import Piece, Pieces, choice
 from fewer.studies.study import Result
-from fewer.systems.control.studies.agents import spelled
+from fewer.systems.control.studies.agents import commands, spelled
 from fewer.systems.control.studies.training.scales import ENVIRONMENTS, environments, file_of
 from fewer.systems.control.task.statistics import statistics
 
@@ -80,7 +80,8 @@ def about(order: Order) -> dict[str, Any]:
     for algorithm, way in product(ALGORITHMS, WAYS):
         config = _job(order, Agent("hopper", algorithm, way, 0), "LOGS").config()
         jobs[f"{algorithm}, {way}"] = {key: value for key, value in config.items() if key not in ("settings", "seeds")}
-    found = {"logs": [_logged(order, one) for one in environments(order.scale)], "seeds": SEEDS[order.scale],
+    there = not order.data or Path(order.data).is_dir()  # a command may be asked what it stands for without its logs
+    found = {"logs": [_logged(order, one) if there else f"{one}-expert.hdf5" for one in environments(order.scale)], "seeds": SEEDS[order.scale],
              "jobs": jobs}  # fmt: skip
     return json.loads(json.dumps(found))  # type: ignore[no-any-return]  # lists, as a file holds them
 
@@ -121,6 +122,7 @@ def defaults(order: Order) -> Result:
             *_told(order.data),
         ],
         details={"agents": rows},
+        commands=commands(order),
     )  # fmt: skip
 
 
