@@ -79,10 +79,11 @@ def about(order: Order) -> dict[str, Any]:
     jobs = {}
     for algorithm, way in product(ALGORITHMS, WAYS):
         config = _job(order, Agent("hopper", algorithm, way, 0), "LOGS").config()
-        jobs[f"{algorithm}, {way}"] = {key: value for key, value in config.items() if key not in ("settings", "seeds")}
+        own = {key: value for key, value in config.items() if key not in ("settings", "seeds", "threads")}
+        jobs[f"{algorithm}, {way}"] = own
     there = not order.data or Path(order.data).is_dir()  # a command may be asked what it stands for without its logs
-    found = {"logs": [_logged(order, one) if there else f"{one}-expert.hdf5" for one in environments(order.scale)], "seeds": SEEDS[order.scale],
-             "jobs": jobs}  # fmt: skip
+    logs = [_logged(order, one) if there else f"{one}-expert.hdf5" for one in environments(order.scale)]
+    found = {"logs": logs, "seeds": SEEDS[order.scale], "jobs": jobs}
     return json.loads(json.dumps(found))  # type: ignore[no-any-return]  # lists, as a file holds them
 
 

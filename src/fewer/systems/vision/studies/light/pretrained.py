@@ -178,7 +178,10 @@ def pretrained(order: Order) -> Result:
         f"{PRUNED}: {recipe.prune}, {recipe.sparsity:.0%} of the prunable weights go; {FURTHER}: the same tuning, "
         "nothing pruned",
     ]
-    title = "A trained network pruned to a tenth by fewer.train(network, ...)"
+    title = (
+        f"A trained network, {recipe.sparsity:.0%} pruned by fewer.train(network, ...): {pixels(order)}, a residual "
+        f"network of ten layers and width {recipe.width}, {recipe.epochs} epochs and {recipe.tuning} more, one seed"
+    )
     return Result(title, columns, rows, notes, details={"trainings": found}, commands=_commands(order))
 
 
