@@ -82,6 +82,7 @@ def record(rows: list[list[Any]], commands: list[str]) -> dict[str, Any]:
             "A flipped bit must be refused in one line, or leave every number as it was.",
         ],
         "commands": commands,
+        "command": commands[-1],
         "hardware_in_words": in_words(hardware()),
         "versions": versions(),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import subprocess
 import sys
@@ -87,8 +88,15 @@ def test_every_task_has_a_tutorial() -> None:
     assert {path.stem for path in (DOCS / "tutorials").glob("*.md")} == {*systems(), "own"}
 
 
+def options(verb: argparse.ArgumentParser) -> set[str]:
+    """Of a verb and of its parts, such as those of `fewer data`."""
+    parts = [action.choices for action in verb._actions if isinstance(action.choices, dict)]
+    own = {option for action in verb._actions for option in action.option_strings}
+    return own.union(*(options(part) for choices in parts for part in choices.values()))
+
+
 def test_every_verb_named_in_prose_exists_with_its_options() -> None:
-    known = {verb: {o for a in part._actions for o in a.option_strings} for verb, part in parser().verbs.items()}
+    known = {verb: options(part) for verb, part in parser().verbs.items()}
     for page in DOCS.rglob("*.md"):
         prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)
         for line in re.findall(r"`fewer ([^`]+)`", prose):

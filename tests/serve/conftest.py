@@ -32,7 +32,7 @@ def server() -> Iterator[serving]:
         yield found
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")  # its event loop runs as long as it lives, and other tests run loops of their own
 def browser() -> Iterator[Any]:
     sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install playwright")
     with sync_api.sync_playwright() as play:

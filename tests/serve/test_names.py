@@ -64,4 +64,6 @@ def test_only_the_pad_takes_every_touch_and_the_map_leaves_scrolling() -> None:
     assert {selector.strip().split("\n")[-1]: value for selector, value in rules.items()} == {
         "#map": "pan-y",
         "#pad": "none",
+        "#scores": "pan-y",
+        "#stage": "pan-y",
     }

@@ -68,6 +68,7 @@ def test_the_report_shows_a_run_of_the_task(tmp_path: Path) -> None:
     task = Nowcast(Settings(size=24, width=2, train_windows=2, validation_windows=2, test_windows=3))
     modules = fresh_modules(task, 0)
     html = rained(Trained(tmp_path, Job("nowcast", words), task, modules, {}, {}), "")
-    assert html.count("<figure>") == 3 and html.count("data:image/gif") == 1 and html.count("data:image/png") == 2
+    assert html.count("<figure>") == 3 and html.count("data:image/gif") == 1 and html.count("data:image/png") == 1
+    assert html.count("<svg") == 1  # scores by lead time, with values under the pointer
     assert "3 windows" in html and "The forecast says" in html
     assert torch.isfinite(predictor(task, modules)(task.data("test").take(torch.arange(1)))).all()
