@@ -87,8 +87,8 @@ def _read(around: Floats, travelled: Floats, pick: NDArray[np.int64]) -> Floats:
 def _inputs(x: Floats, lead: float) -> Floats:
     whole = x.astype(np.float32)
     whole[:, -1] = np.log1p(whole[:, -1] / 10)
-    ahead = np.array([math.log(lead / 15), lead / 60], np.float32)
-    return np.concatenate([whole, np.broadcast_to(ahead, (len(whole), 2))], 1)
+    minutes = np.full((len(whole), 1), lead, np.float32)
+    return np.concatenate([whole, np.log(minutes / 15), minutes / 60], 1)
 
 
 class Exceedance(nn.Module):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from fewer.packs.images import planes
+from fewer.packs.program import Program
 from fewer.packs.runtime.runtime import Network
 from fewer.packs.trace.trace import trace
 
@@ -93,6 +95,18 @@ def test_every_stride_padding_dilation_and_size_is_right(case: tuple[int, int, i
     )
     fast, plain = networks(network, (3, size, size + 4))
     x = np.random.default_rng(0).standard_normal((7, 3, size, size + 4)).astype(np.float32)
+    np.testing.assert_allclose(fast.predict(x), plain.predict(x), atol=1e-5)
+
+
+def test_a_stride_that_no_image_has_takes_no_memory() -> None:
+    network = pruned(nn.Sequential(nn.Conv2d(3, 5, 3, padding=1), nn.ReLU(), nn.Conv2d(5, 2, 1, stride=2)), 0.4)
+    program, tensors = trace(network, {"x": torch.randn(2, 3, 6, 6)})
+    first, middle, last = program.nodes
+    attributes = {**last.attributes, "stride": [1 << 31, 1]}
+    claimed = Program(program.inputs, (first, middle, replace(last, attributes=attributes)), program.outputs)
+    fast, plain = Network(claimed, tensors), Network(claimed, tensors, compiled=False)
+    x = np.random.default_rng(0).standard_normal((2, 3, 6, 6)).astype(np.float32)
+    assert fast.predict(x).shape == (2, 2, 1, 6)
     np.testing.assert_allclose(fast.predict(x), plain.predict(x), atol=1e-5)
 
 

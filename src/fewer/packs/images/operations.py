@@ -21,6 +21,8 @@ __all__ = ["Convolution", "Join", "Map", "Operation", "Pool", "Three", "able", "
 
 Three = tuple[int, int, int]
 
+_LONGEST_STRIDE = 8  # an image has a phase for each place of a stride; a file may claim any number
+
 
 @dataclass(frozen=True)
 class Convolution:
@@ -121,9 +123,8 @@ def _convolves(node: Node, tensors: Mapping[str, Array], rank: int) -> bool:
         return False
     stride, padding, dilation = (list(values[name]) for name in ("stride", "padding", "dilation"))
     proper = len(stride) == len(padding) == len(dilation) == rank == constants[0].ndim - 2
-    return (
-        proper and min(*stride, *dilation, values["groups"]) >= 1 and min(padding) >= 0 and 0 not in constants[0].shape
-    )
+    bounded = min(*stride, *dilation, values["groups"]) >= 1 and min(padding) >= 0 and max(stride) <= _LONGEST_STRIDE
+    return proper and bounded and 0 not in constants[0].shape
 
 
 def lowered(

@@ -65,7 +65,7 @@ function tell() {
   const still = films.filter((runner) => !runner.film.fell);
   const names = (some) => some.map((runner) => runner.label).join(", ");
   byId("verdict").textContent = !films.length ? "\u00a0"
-    : [still.length ? `Still going after ${SECONDS} s: ${names(still)}.` : "", fell.length ? `Fell: ${names(fell)}.` : ""].filter(Boolean).join(" ");
+    : [still.length ? `Still going at the end (${SECONDS} s): ${names(still)}.` : "", fell.length ? `Fell: ${names(fell)}.` : ""].filter(Boolean).join(" ");
 }
 
 function now() {
