@@ -1,6 +1,7 @@
 """Kill a sweep at random moments, start it again until it ends, compare with one that was never killed.
 
-python tests/sweep/kills.py 200 5        200 points, the whole process group killed five times, on all cores
+python tests/sweep/kills.py 200 5              200 points, the whole process group killed five times, on all cores
+python tests/sweep/kills.py 24 3 inline 30     24 points of 30 steps each, one after another in the process itself
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +42,9 @@ def sweep(count: int, steps: int, out: Path, on: str) -> None:
     from fewer.sweep.run import Sweep, Where
 
     rows = Sweep(grid_of(content(count, steps)), out, Where(on)).run()
-    if any(row["status"] != "done" for row in rows):
-        raise SystemExit("a point failed")
+    failed = [row for row in rows if row["status"] != "done"]
+    if failed:
+        raise SystemExit(f"{len(failed)} points failed, the first: {failed[0]}")
 
 
 def forked(count: int, steps: int, out: Path, on: str) -> int:
@@ -53,6 +56,8 @@ def forked(count: int, steps: int, out: Path, on: str) -> int:
             os.setsid()
             sweep(count, steps, out, on)
             code = 0
+        except BaseException:  # nothing else would tell: the child ends without unwinding
+            traceback.print_exc()
         finally:
             os._exit(code)
     return child
@@ -124,4 +129,4 @@ def main(count: int, kills: int, on: str = "processes", steps: int = 60) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:4]))
+    raise SystemExit(main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:4], *map(int, sys.argv[4:5])))
