@@ -1,5 +1,6 @@
 """Builds the C extensions; the package installs and works without a compiler, only slower."""
 
+import os
 import re
 import sys
 import tomllib
@@ -47,6 +48,7 @@ def readme() -> str:
 
 setup(
     ext_modules=[*extensions("packs"), *extensions("sparse")],
+    options={"build_ext": {"parallel": os.cpu_count() or 1}},  # a kernel takes ten seconds and more
     long_description=readme(),
     long_description_content_type="text/markdown",
 )

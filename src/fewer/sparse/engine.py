@@ -20,10 +20,11 @@ from fewer.core.engines.state import Network, State
 from fewer.core.errors import UserError
 from fewer.core.mask import Mask
 from fewer.core.task import Noise
-from fewer.sparse.convert import BREAK_EVEN, convert
+from fewer.sparse.convert import convert, gains
+from fewer.sparse.convolution import SparseConvolution
 from fewer.sparse.draws import CompiledStream
 from fewer.sparse.linear import SparseLinear
-from fewer.sparse.pattern import has_kernels
+from fewer.sparse.pattern import has_kernels, kernels
 from fewer.sparse.replay import Repeater
 
 __all__ = ["Sparse", "SparseState", "sparse_engine", "worthwhile"]
@@ -47,10 +48,9 @@ def worthwhile(engine: Engine) -> bool:
         return False
     mask = engine.state.mask_of(0)
     return any(
-        kept.numel() > 4096 and int(kept.sum()) <= BREAK_EVEN * kept.numel()
+        gains(engine.modules[name].get_submodule(key.rpartition(".")[0]), kept)
         for name, by_name in mask.items()
         for key, kept in by_name.items()
-        if type(engine.modules[name].get_submodule(key.rpartition(".")[0])) is nn.Linear
     )
 
 
@@ -58,6 +58,8 @@ class Sparse(Plain):
     """Made from a plain engine by `sparse_engine`."""
 
     def __init__(self, plain: Plain) -> None:
+        if kernels is not None:
+            kernels.keep_memory()
         self.adopt_(plain)
         self.state = sparse(plain.state)
         self.bind_()
@@ -193,7 +195,8 @@ def _emptied(module: nn.Module, device: torch.device) -> nn.Module:
 
 def selected(module: nn.Module) -> Tensor:
     """Which weights of the dense network's row a converted network holds, in the same order."""
-    layers = {f"{path}.values": layer for path, layer in module.named_modules() if isinstance(layer, SparseLinear)}
+    kinds = (SparseLinear, SparseConvolution)
+    layers = {f"{path}.values": layer for path, layer in module.named_modules() if isinstance(layer, kinds)}
     parts = [
         layers[name].pattern.mask().reshape(-1) if name in layers else torch.ones(p.numel(), dtype=torch.bool)
         for name, p in ((f".{name}" if "." not in name else name, p) for name, p in module.named_parameters())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import warnings
 from functools import cached_property, partial
 from typing import Any
 from weakref import WeakValueDictionary
@@ -21,7 +22,7 @@ except ImportError:
     _train = None  # type: ignore[assignment]
     logging.getLogger(__name__).info("compiled sparse kernels are missing: torch's CSR kernels serve, slower")
 
-__all__ = ["Chain", "Pattern", "has_kernels", "kernels"]
+__all__ = ["Chain", "Pattern", "has_kernels", "kernels", "starts", "threads_for"]
 
 kernels = _train
 _known: WeakValueDictionary[tuple[int, int, bytes], Pattern] = WeakValueDictionary()
@@ -43,9 +44,9 @@ class Pattern:
         self.wide = max(kept.shape) > 2**16
         index = np.int32 if self.wide else np.uint16
         order = np.lexsort((rows, columns))
-        self.row_start = _starts(rows, self.out_features)
+        self.row_start = starts(rows, self.out_features)
         self.column = columns.astype(index)
-        self.column_start = _starts(columns, self.in_features)
+        self.column_start = starts(columns, self.in_features)
         self.row = rows[order].astype(index)
         self.order = order.astype(np.int32)
 
@@ -93,15 +94,69 @@ class Pattern:
         addresses = tuple(array.ctypes.data for array in arrays)
         return (self.in_features, self.out_features, self.kept, int(relu), int(self.wide), *addresses)
 
+    def multiply(self, values: Tensor, x: Tensor, transposed: bool) -> Tensor:
+        """(samples, in) to (samples, out) through kept weights, or back to (samples, in) when transposed."""
+        self._check(x, self.out_features if transposed else self.in_features, values, self.kept)
+        if not has_kernels(x):
+            return self._torch_multiply(values, x, transposed)
+        values, chain = values.contiguous(), self.alone
+        if not transposed:
+            return chain.forward(x, (values, None), chain.threads(x.shape[0]))
+        gx, _ = chain.backward(x, x, (values, None), chain.threads(x.shape[0]), wants=(True, False))
+        assert gx is not None
+        return gx
+
+    def dot(self, g: Tensor, x: Tensor) -> Tensor:
+        """(samples, out) and (samples, in) to one product per kept position, summed over the samples."""
+        self._check(x, self.in_features, g, g.shape[0] * self.out_features)
+        self._check(g, self.out_features, x, g.shape[0] * self.in_features)
+        if not has_kernels(x):
+            rows, columns = self.positions(x.device)
+            return (g.t() @ x)[rows, columns]
+        chain = self.alone
+        _, (values, _) = chain.backward(g, x, (None, None), chain.threads(x.shape[0]), wants=(False, True))
+        assert values is not None
+        return values
+
+    def _check(self, x: Tensor, features: int, other: Tensor, size: int) -> None:
+        """The kernels read by address: what does not fit must not reach them."""
+        if x.dim() != 2 or x.shape[1] != features or other.numel() != size or other.dtype is not x.dtype:
+            given = f"tensors of shapes {tuple(x.shape)} and {tuple(other.shape)}, {x.dtype} and {other.dtype}"
+            raise UserError(given, f"(samples, {features}) and {size} numbers of the same type")
+
+    def _torch_multiply(self, values: Tensor, x: Tensor, transposed: bool) -> Tensor:
+        """The product by torch's own kernels: CSR on a CPU, a dense matrix elsewhere."""
+        rows, columns = self.positions(x.device)
+        shape = (self.out_features, self.in_features)
+        if x.device.type != "cpu" or x.dtype not in (torch.float32, torch.float64):
+            dense = values.new_zeros(shape).index_put((rows, columns), values)
+            return x @ dense if transposed else x @ dense.t()
+        begin, index = torch.from_numpy(self.row_start).long(), columns
+        if transposed:
+            order = torch.from_numpy(self.order).long()
+            begin, index, values = torch.from_numpy(self.column_start).long(), rows[order], values[order]
+            shape = shape[::-1]
+        with warnings.catch_warnings():  # torch announces once that CSR tensors are in beta
+            warnings.simplefilter("ignore")
+            matrix = torch.sparse_csr_tensor(begin, index, values, shape)
+        return (matrix @ x.t()).t()
+
     @cached_property
     def alone(self) -> Chain:
         """This layer as a chain of one, without relu."""
         return Chain((self,), (False,))
 
 
-def _starts(index: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, np.dtype[np.int32]]:
+def starts(index: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, np.dtype[np.int32]]:
+    """Where each of `size` groups begins, of sorted numbers of groups; the end of the last one behind them."""
     counts = np.bincount(index, minlength=size)
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+
+
+def threads_for(work: int) -> int:
+    """Starting a thread takes as long as about a million multiplications."""
+    most = torch.get_num_threads()
+    return 1 if most == 1 else max(1, min(most, work // 1_000_000))
 
 
 def has_kernels(x: Tensor) -> bool:
@@ -148,9 +203,8 @@ class Chain:
         return Chain, (self.patterns, self.relu)
 
     def threads(self, samples: int) -> int:
-        """Starting a thread takes as long as about a million multiplications."""
-        most = torch.get_num_threads()
-        return 1 if most == 1 else max(1, min(most, samples * self.work // 1_000_000))
+        """How many are worth starting."""
+        return threads_for(samples * self.work)
 
     def forward(
         self, x: Tensor, weights: tuple[Tensor | None, ...], threads: int, *, hidden: Tensor | None = None

@@ -12,7 +12,6 @@ itself differentiated, the layers are composed of `Mul` and `Dot`.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import torch
@@ -21,26 +20,20 @@ from torch._C import _are_functorch_transforms_active as _under_func
 
 from fewer.core.errors import UserError
 from fewer.sparse.pattern import Chain, Pattern, has_kernels
+from fewer.sparse.planes import Planes
 
 __all__ = ["Dot", "Mul", "apply_chain", "compose"]
 
+Product = Pattern | Planes  # linear, or a convolution
 Weights = tuple[Tensor | None, ...]  # values and bias of each layer in turn
 
 
 class Mul(torch.autograd.Function):
-    """(samples, in) to (samples, out) through kept weights, or back to (samples, in) when transposed."""
+    """(samples, in, ...) to (samples, out, ...) through kept weights, or back to (samples, in, ...) when transposed."""
 
     @staticmethod
-    def forward(values: Tensor, x: Tensor, pattern: Pattern, transposed: bool) -> Tensor:
-        _check(x, pattern.out_features if transposed else pattern.in_features, values, pattern.kept)
-        if not has_kernels(x):
-            return _torch_multiply(values, x, pattern, transposed)
-        values, chain = values.contiguous(), pattern.alone
-        if not transposed:
-            return chain.forward(x, (values, None), chain.threads(x.shape[0]))
-        gx, _ = chain.backward(x, x, (values, None), chain.threads(x.shape[0]), wants=(True, False))
-        assert gx is not None
-        return gx
+    def forward(values: Tensor, x: Tensor, pattern: Product, transposed: bool) -> Tensor:
+        return pattern.multiply(values, x, transposed)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -58,30 +51,22 @@ class Mul(torch.autograd.Function):
 
     @staticmethod
     def vmap(
-        info: Any, in_dims: tuple[int | None, ...], values: Tensor, x: Tensor, pattern: Pattern, transposed: bool
+        info: Any, in_dims: tuple[int | None, ...], values: Tensor, x: Tensor, pattern: Product, transposed: bool
     ) -> tuple[Tensor, int]:
         if in_dims[0] is None and in_dims[1] is not None:
             x = x.movedim(in_dims[1], 0)
-            y = Mul.apply(values, x.reshape(-1, x.shape[-1]), pattern, transposed)
-            return y.reshape(*x.shape[:-1], y.shape[-1]), 0
+            y = Mul.apply(values, x.flatten(0, 1), pattern, transposed)
+            return y.unflatten(0, x.shape[:2]), 0
         each_values, each_x = _unbound(info.batch_size, in_dims, values, x)
         return torch.stack([Mul.apply(v, a, pattern, transposed) for v, a in zip(each_values, each_x)]), 0
 
 
 class Dot(torch.autograd.Function):
-    """(samples, out) and (samples, in) to one product per kept position, summed over the samples."""
+    """(samples, out, ...) and (samples, in, ...) to one product per kept weight, summed over the samples."""
 
     @staticmethod
-    def forward(g: Tensor, x: Tensor, pattern: Pattern) -> Tensor:
-        _check(x, pattern.in_features, g, g.shape[0] * pattern.out_features)
-        _check(g, pattern.out_features, x, g.shape[0] * pattern.in_features)
-        if not has_kernels(x):
-            rows, columns = pattern.positions(x.device)
-            return (g.t() @ x)[rows, columns]
-        chain = pattern.alone
-        _, (values, _) = chain.backward(g, x, (None, None), chain.threads(x.shape[0]), wants=(False, True))
-        assert values is not None
-        return values
+    def forward(g: Tensor, x: Tensor, pattern: Product) -> Tensor:
+        return pattern.dot(g, x)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -97,16 +82,9 @@ class Dot(torch.autograd.Function):
         return gg, gx, None
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], g: Tensor, x: Tensor, pattern: Pattern) -> tuple[Tensor, int]:
+    def vmap(info: Any, in_dims: tuple[int | None, ...], g: Tensor, x: Tensor, pattern: Product) -> tuple[Tensor, int]:
         each_g, each_x = _unbound(info.batch_size, in_dims, g, x)
         return torch.stack([Dot.apply(a, b, pattern) for a, b in zip(each_g, each_x)]), 0
-
-
-def _check(x: Tensor, features: int, other: Tensor, size: int) -> None:
-    """The kernels read by address: what does not fit must not reach them."""
-    if x.dim() != 2 or x.shape[1] != features or other.numel() != size or other.dtype is not x.dtype:
-        given = f"tensors of shapes {tuple(x.shape)} and {tuple(other.shape)}, {x.dtype} and {other.dtype}"
-        raise UserError(given, f"(samples, {features}) and {size} numbers of the same type")
 
 
 def _unbound(size: int, in_dims: tuple[int | None, ...], *tensors: Tensor) -> list[tuple[Tensor, ...]]:
@@ -114,31 +92,13 @@ def _unbound(size: int, in_dims: tuple[int | None, ...], *tensors: Tensor) -> li
     return [(t,) * size if axis is None else t.unbind(axis) for t, axis in zip(tensors, in_dims)]
 
 
-def _torch_multiply(values: Tensor, x: Tensor, pattern: Pattern, transposed: bool) -> Tensor:
-    """The product by torch's own kernels: CSR on a CPU, a dense matrix elsewhere."""
-    rows, columns = pattern.positions(x.device)
-    shape = (pattern.out_features, pattern.in_features)
-    if x.device.type != "cpu" or x.dtype not in (torch.float32, torch.float64):
-        dense = values.new_zeros(shape).index_put((rows, columns), values)
-        return x @ dense if transposed else x @ dense.t()
-    starts, index = torch.from_numpy(pattern.row_start).long(), columns
-    if transposed:
-        order = torch.from_numpy(pattern.order).long()
-        starts, index, values = torch.from_numpy(pattern.column_start).long(), rows[order], values[order]
-        shape = shape[::-1]
-    with warnings.catch_warnings():  # torch announces once that CSR tensors are in beta
-        warnings.simplefilter("ignore")
-        matrix = torch.sparse_csr_tensor(starts, index, values, shape)
-    return (matrix @ x.t()).t()
-
-
-def compose(chain: Chain, x: Tensor, weights: Weights) -> Tensor:
+def compose(chain: Chain | Planes, x: Tensor, weights: Weights) -> Tensor:
     """The chain layer by layer, differentiable any number of times."""
     for i, (pattern, relu) in enumerate(zip(chain.patterns, chain.relu)):
         values, bias = weights[2 * i], weights[2 * i + 1]
         x = Mul.apply(values, x, pattern, False)
         if bias is not None:
-            x = x + bias
+            x = x + bias.reshape(-1, *(1,) * (x.dim() - 2))
         if relu:
             x = x.relu()
     return x
@@ -148,9 +108,9 @@ class _Fused(torch.autograd.Function):
     """A whole chain as one node. Without setup_context: torch would bind its signature anew in each call."""
 
     @staticmethod
-    def forward(ctx: Any, chain: Chain, x: Tensor, *weights: Tensor | None) -> Tensor:
+    def forward(ctx: Any, chain: Chain | Planes, x: Tensor, *weights: Tensor | None) -> Tensor:
         ctx.chain, ctx.threads = chain, chain.threads(x.shape[0])
-        ctx.room = chain.room(x, ctx.threads) if chain.hidden_features and len(x) else None
+        ctx.room = chain.room(x, ctx.threads) if isinstance(chain, Chain) and chain.hidden_features and len(x) else None
         hidden = None if ctx.room is None else ctx.room.tensor
         y = chain.forward(x, weights, ctx.threads, hidden=hidden)
         ctx.save_for_backward(x, y if chain.relu[-1] else None, *weights)
@@ -185,7 +145,7 @@ def _is_wanted(function: tuple[Any, int]) -> bool:
 
 
 def _composed_gradients(
-    chain: Chain, gy: Tensor, x: Tensor, weights: Weights, needs: tuple[bool, ...]
+    chain: Chain | Planes, gy: Tensor, x: Tensor, weights: Weights, needs: tuple[bool, ...]
 ) -> list[Tensor | None]:
     """The same gradients as functions of their inputs, for a second differentiation."""
     inputs = [tensor for tensor, needed in zip((x, *weights), needs) if needed and tensor is not None]
@@ -193,7 +153,7 @@ def _composed_gradients(
     return [next(found) if needed else None for needed in needs]
 
 
-def apply_chain(chain: Chain, x: Tensor, weights: Weights) -> Tensor:
+def apply_chain(chain: Chain | Planes, x: Tensor, weights: Weights) -> Tensor:
     """Outputs of (samples, features), by the fastest way that can be differentiated as the caller may need."""
     if not has_kernels(x) or _under_func():
         return compose(chain, x, weights)

@@ -141,3 +141,31 @@ def test_layers_that_draw_are_compiled_into_one_graph_and_draw_the_same() -> Non
         with drawing(stream(1, step)):
             assert torch.equal(compiled(x), expected)
     assert len(graphs) == 1
+
+
+class Attentive(nn.Module):
+    """Attention drops within torch's own function, out of reach of layers that are swapped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention, self.head = nn.MultiheadAttention(4, 1, dropout=0.5, batch_first=True), nn.Linear(4, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        answer: Tensor = self.head(self.attention(x[:, None], x[:, None], x[:, None], need_weights=False)[0][:, 0])
+        return answer
+
+
+class Attending(Fit):
+    def networks(self) -> dict[str, nn.Module]:
+        return {"net": Attentive()}
+
+
+def test_what_torch_draws_itself_hangs_on_seed_and_step_alone_and_only_a_loss_asks_for_gradients() -> None:
+    weights = []
+    for number in range(2):
+        engine = Plain(Attending(), training(), 5)
+        assert engine.random_layers and not any(p.requires_grad for p in engine.modules["net"].parameters())
+        torch.manual_seed(number)  # as the training of another network would have left it
+        engine.advance(3)
+        weights.append(engine.state.networks["net"].weights)
+    assert torch.equal(*weights)

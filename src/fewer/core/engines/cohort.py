@@ -7,6 +7,7 @@ not wait for Python. A replica's numbers do not depend on who else is in the coh
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +19,7 @@ from torch.utils import _pytree as pytree
 from fewer.core.data import TensorData
 from fewer.core.engines.aligned import Aligned
 from fewer.core.engines.base import Engine, move_
+from fewer.core.engines.columns import Columns
 from fewer.core.engines.layers import batchable
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.errors import UserError
@@ -39,6 +41,8 @@ def _first(stacked: Any) -> Any:
 
 class Cohort(Engine):
     """Construct with one seed per replica; give each its mask through `state.mask_`."""
+
+    columns = False  # convolutions as products of matrices; the bench of cohorts tries them
 
     @cached_property
     def turns(self) -> list[int]:
@@ -93,7 +97,7 @@ class Cohort(Engine):
             losses = one(_first(weights), _first(buffers), samples, seeds[0]).unsqueeze(0)
         else:
             shared = 0 if self.data.in_memory else None
-            with batchable():
+            with batchable(), Columns() if self.columns else nullcontext():
                 losses = vmap(one, in_dims=(0, 0, shared, 0))(weights, buffers, batch, seeds)
         leaves = [view for name in objective.trains for view in weights[name].values()]
         found = iter(torch.autograd.grad(losses.sum(), leaves, materialize_grads=True))
@@ -147,6 +151,11 @@ class Cohort(Engine):
             # what is recorded for a convolution's weights views them
             copies = [torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device).copy_(t) for t in inputs]
             recorded = make_fx(lambda *tensors: whole(pytree.tree_unflatten(list(tensors), form)))(*copies)
+            for node in recorded.graph.nodes:
+                # vmap's rules leave zeros on the CPU, where the compiler would follow them, and no graph could
+                if node.target is torch.ops.aten.scalar_tensor.default:
+                    node.update_kwarg("device", self.device)
+            recorded.recompile()
             self.programs[key] = torch.compile(recorded, backend=BACKEND, dynamic=False)
         with torch.no_grad():
             return self.programs[key](*inputs)

@@ -3,14 +3,20 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 #include <math.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "train_threads.h"
 #include "train_chain.h"
 #include "train_draws.h"
+#include "train_norm.h"
+#include "train_planes.h"
 #include "train_sets.h"
 #include "train_steps.h"
 
@@ -103,15 +109,20 @@ static int begin(PyObject *const *arguments, Py_ssize_t count, int fixed, int pe
     return 1;
 }
 
+static PyObject *shared_out(const Work *shared, void *(*work)(void *)) {
+    int done;
+    Py_BEGIN_ALLOW_THREADS done = share_out(shared, work);
+    Py_END_ALLOW_THREADS if (!done) return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
+
 static PyObject *finish(Call *call, void *(*work)(void *), size_t scratch_bytes) {
     if ((uintptr_t)call->hidden % 64) {
         PyErr_SetString(PyExc_ValueError, "hidden activations at an odd address; expected a multiple of 64");
         return NULL;
     }
-    int done;
-    Py_BEGIN_ALLOW_THREADS done = share_out(call, work, scratch_bytes);
-    Py_END_ALLOW_THREADS if (!done) return PyErr_NoMemory();
-    Py_RETURN_NONE;
+    const Work shared = {call, call->blocks, call->threads, call->size, scratch_bytes, call->chain->weights, call->gradients};
+    return shared_out(&shared, work);
 }
 
 /* forward(plan, is_double, threads, samples, x, feature_stride, sample_stride, y, hidden, values, bias, ...) */
@@ -145,6 +156,108 @@ static PyObject *backward(PyObject *self, PyObject *const *arguments, Py_ssize_t
     call.gradients = (char *)n[13];
     for (int i = 0; i < call.chain->length; i++) call.values[i] = (char *)n[14 + i];
     return finish(&call, backward_share, 3 * block_bytes(&call, block_at(&call, 0), call.chain->widest));
+}
+
+static void free_planes(PyObject *capsule) { free(PyCapsule_GetPointer(capsule, "fewer.planes")); }
+
+/* planes((planes, outputs, kept, channels, images, origin, distance, steps, inside, made, stride, row_start, column,
+   column_start, row, order)): steps to stride have three numbers each; addresses as in a plan. */
+static PyObject *planes(PyObject *self, PyObject *numbers) {
+    (void)self;
+    Planes *made = calloc(1, sizeof(Planes));
+    if (!made) return PyErr_NoMemory();
+    long long in, out, kept, n[4], address[5], axes[4][3];
+    if (!PyArg_ParseTuple(numbers, "LLLLLLL(LLL)(LLL)(LLL)(LLL)LLLLL", &in, &out, &kept, &n[0], &n[1], &n[2], &n[3],
+                          &axes[0][0], &axes[0][1], &axes[0][2], &axes[1][0], &axes[1][1], &axes[1][2], &axes[2][0],
+                          &axes[2][1], &axes[2][2], &axes[3][0], &axes[3][1], &axes[3][2], &address[0], &address[1],
+                          &address[2], &address[3], &address[4])) {
+        free(made);
+        return NULL;
+    }
+    made->layer = (Layer){in, out, kept, 0, 1, (int32_t *)address[0], (int32_t *)address[2], (int32_t *)address[4],
+                          (void *)address[1], (void *)address[3], NULL};
+    made->channels = n[0], made->images = n[1], made->origin = n[2], made->distance = n[3];
+    for (int a = 0; a < 3; a++)
+        made->steps[a] = axes[0][a], made->inside[a] = axes[1][a], made->made[a] = axes[2][a], made->stride[a] = axes[3][a];
+    return PyCapsule_New(made, "fewer.planes", free_planes);
+}
+
+/* The integers behind (planes, is_double, threads, samples, ...). */
+static int begin_planes(PyObject *const *arguments, Py_ssize_t count, int expected, long long *numbers, Convolution *call) {
+    memset(call, 0, sizeof *call);
+    if (count != expected) {
+        PyErr_Format(PyExc_TypeError, "%zd arguments; expected %d", count, expected);
+        return 0;
+    }
+    call->planes = PyCapsule_GetPointer(arguments[0], "fewer.planes");
+    if (!call->planes) return 0;
+    for (Py_ssize_t i = 1; i < count; i++) numbers[i] = PyLong_AsLongLong(arguments[i]);
+    if (PyErr_Occurred()) return 0;
+    call->kernels = tables[current_set][numbers[1] != 0][1];
+    call->size = numbers[1] ? sizeof(double) : sizeof(float);
+    call->samples = numbers[3];
+    if (call->samples < 1 || numbers[2] < 1) {
+        PyErr_SetString(PyExc_ValueError, "no samples or no threads; expected at least one of each");
+        return 0;
+    }
+    return 1;
+}
+
+static PyObject *finish_planes(const Convolution *call, long long threads, int64_t planes, void *(*work)(void *)) {
+    const int64_t pieces = round_up(call->samples, call->planes->images) / call->planes->images;
+    const Layer *layer = &call->planes->layer;
+    const Work shared = {call, pieces, (int)(threads < pieces ? threads : pieces), call->size,
+                         (size_t)(planes * call->planes->distance) * call->size, layer->kept + layer->out, call->gradients};
+    return shared_out(&shared, work);
+}
+
+/* convolve(planes, is_double, threads, samples, x, y, values, bias); a bias at 0: none */
+static PyObject *convolve(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+    (void)self;
+    Convolution call;
+    long long n[8];
+    if (!begin_planes(arguments, count, 8, n, &call)) return NULL;
+    call.x = (char *)n[4], call.y = (char *)n[5], call.values = (char *)n[6], call.bias = (char *)n[7];
+    return finish_planes(&call, n[2], call.planes->layer.in + call.planes->layer.out, convolve_share);
+}
+
+/* convolve_back(planes, is_double, threads, samples, x, gy, values, gx, gradients); 0: not wanted */
+static PyObject *convolve_back(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+    (void)self;
+    Convolution call;
+    long long n[9];
+    if (!begin_planes(arguments, count, 9, n, &call)) return NULL;
+    call.x = (char *)n[4], call.y = (char *)n[5], call.values = (char *)n[6], call.gx = (char *)n[7];
+    call.gradients = (char *)n[8];
+    return finish_planes(&call, n[2], 2 * call.planes->layer.in + call.planes->layer.out, convolve_back_share);
+}
+
+/* norm(is_double, images, channels, area, x, gy, gx, first, second, third): of each channel mean and variance of x; with a
+   gradient gy its sums, `first` holding the means before; with gx the gradient of x by three numbers for each channel. */
+static PyObject *norm(PyObject *self, PyObject *arguments) {
+    (void)self;
+    int is_double;
+    long long images, channels, area, x, gy, gx, first, second, third;
+    if (!PyArg_ParseTuple(arguments, "pLLLLLLLLL", &is_double, &images, &channels, &area, &x, &gy, &gx, &first, &second,
+                          &third))
+        return NULL;
+    const Norm call = {images, channels, area, (void *)x, (void *)gy, (double *)first, (double *)second, (double *)third,
+                       (void *)gx};
+    Py_BEGIN_ALLOW_THREADS if (gx) (is_double ? whole_gradient : single_gradient)(&call);
+    else if (gy) (is_double ? whole_gradient_sums : single_gradient_sums)(&call);
+    else (is_double ? whole_moments : single_moments)(&call);
+    Py_END_ALLOW_THREADS Py_RETURN_NONE;
+}
+
+/* keep_memory(): what is freed stays with the process, up to a gibibyte, instead of being given back to the system and
+   cleared anew in every step: a fifth of a step of a small residual network. */
+static PyObject *keep_memory(PyObject *self, PyObject *nothing) {
+    (void)self, (void)nothing;
+#if defined(__GLIBC__)
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+#endif
+    Py_RETURN_NONE;
 }
 
 /* padded(is_double, threads, samples): how many samples the blocks of a call have room for. */
@@ -231,6 +344,11 @@ static PyMethodDef methods[] = {
     {"plan", plan, METH_O, "A chain of layers from the addresses of their indices."},
     {"forward", (PyCFunction)(void (*)(void))forward, METH_FASTCALL, "Outputs of a chain."},
     {"backward", (PyCFunction)(void (*)(void))backward, METH_FASTCALL, "Gradients of a chain."},
+    {"planes", planes, METH_O, "A convolution of images of one size."},
+    {"convolve", (PyCFunction)(void (*)(void))convolve, METH_FASTCALL, "Outputs of a convolution."},
+    {"convolve_back", (PyCFunction)(void (*)(void))convolve_back, METH_FASTCALL, "Gradients of a convolution."},
+    {"keep_memory", keep_memory, METH_NOARGS, "Do not give freed memory back."},
+    {"norm", norm, METH_VARARGS, "What a batch norm sums, and its gradient."},
     {"padded", padded, METH_VARARGS, "Samples that the blocks of a call have room for."},
     {"draw", draw, METH_VARARGS, "Random numbers of a seed, a step and a name."},
     {"program", program, METH_O, "Small operations made ready."},

@@ -1,8 +1,7 @@
 /* Chains of sparse layers, forwards and backwards, one block of samples after the other.
 
    A block passes through all layers before the next one starts, so what one layer writes is still in the
-   cache when the next one reads it. Threads take whole blocks; each has its own weight gradients, which are
-   added up in a fixed order, so a given number of threads always gives the same bits. */
+   cache when the next one reads it. Threads take whole blocks. */
 
 typedef struct {
     int64_t in, out, kept;
@@ -50,14 +49,6 @@ typedef struct {
     const char *values[MOST_LAYERS], *bias[MOST_LAYERS];
     char *gradients; /* of values and bias of each layer in turn; NULL: not wanted */
 } Call;
-
-typedef struct {
-    const Call *call;
-    int64_t first, last; /* blocks */
-    char *scratch, *gradients;
-} Share;
-
-static inline int64_t round_up(int64_t count, int64_t unit) { return (count + unit - 1) / unit * unit; }
 
 /* Blocks of at most `most` vectors, as many as the threads can share evenly; the last one may be narrower. Seven
    measured best with 32 registers, four with 16: fewer load each weight too often. */
@@ -225,49 +216,4 @@ static void *backward_share(void *argument) {
         }
     }
     return NULL;
-}
-
-/* Scratch memory of the calling thread: grows to what the largest call needs, goes with the thread. */
-static pthread_key_t scratch_key;
-
-static char *scratch(size_t bytes) {
-    struct Held { size_t bytes; } *held = pthread_getspecific(scratch_key);
-    if (!held || held->bytes < bytes) {
-        free(held);
-        held = NULL;
-        if (posix_memalign((void **)&held, 64, bytes + 64)) held = NULL;
-        if (held) held->bytes = bytes;
-        pthread_setspecific(scratch_key, held);
-    }
-    return held ? (char *)held + 64 : NULL;
-}
-
-static void add(size_t size, char *to, const char *from, int64_t count) {
-    if (size == sizeof(float))
-        for (int64_t i = 0; i < count; i++) ((float *)to)[i] += ((const float *)from)[i];
-    else
-        for (int64_t i = 0; i < count; i++) ((double *)to)[i] += ((const double *)from)[i];
-}
-
-/* Runs the blocks on the caller's thread and on threads - 1 others; 0 when memory or threads run out. */
-static int share_out(const Call *call, void *(*work)(void *), size_t scratch_bytes) {
-    Share shares[call->threads];
-    pthread_t others[call->threads];
-    const Chain *chain = call->chain;
-    const size_t gradient_bytes = call->gradients ? (size_t)round_up(chain->weights * call->size, 64) : 0;
-    char *memory = scratch(scratch_bytes * call->threads + gradient_bytes * (call->threads - 1));
-    if (!memory) return 0;
-    for (int t = 0; t < call->threads; t++) {
-        char *own = memory + scratch_bytes * call->threads + gradient_bytes * (t - 1);
-        shares[t] = (Share){call, call->blocks * t / call->threads, call->blocks * (t + 1) / call->threads,
-                            memory + scratch_bytes * t, call->gradients && t ? own : call->gradients};
-    }
-    int started = 1;
-    while (started < call->threads && !pthread_create(&others[started], NULL, work, &shares[started])) started++;
-    for (int t = 0; t < call->threads; t++)
-        if (!t || t >= started) work(&shares[t]); /* what no thread could be had for is done here */
-    for (int t = 1; t < started; t++) pthread_join(others[t], NULL);
-    for (int t = 1; call->gradients && t < call->threads; t++)
-        add(call->size, call->gradients, shares[t].gradients, chain->weights);
-    return 1;
 }
