@@ -11,7 +11,7 @@ from fewer.packs.images import planes
 from fewer.packs.program import Input, Node, Program
 from fewer.packs.runtime.runtime import Network
 
-__all__ = ["convolved", "recurred", "refused"]
+__all__ = ["convolved", "recurred", "refused", "separated"]
 
 Generator = np.random.Generator
 
@@ -47,6 +47,20 @@ def convolved(generator: Generator) -> None:
         )  # fmt: skip
         for samples in (1, 2, 11):
             _agree(Program((Input("x", (4, size, size + 1)),), nodes, ("y", "d")[:1]), tensors, generator, samples)
+
+
+def separated(generator: Generator) -> None:
+    """A kernel for each channel with a stride, then dense products of more weights than a panel holds."""
+    for width, samples in itertools.product((1, 3, 7, 17, 33), (1, 3)):
+        tensors = {"w": _weights(generator, 30, 1, 3, 3), "v": _weights(generator, 9, 30, 3, 3)}
+        options = {"dilation": [1, 1], "transposed": False, "output_padding": [0, 0], "padding": [1, 1]}
+        nodes = (
+            Node("conv", ("x", "w"), "a", {**options, "stride": [1, 2], "groups": 30}),
+            Node("sigmoid", ("a",), "b"),
+            Node("conv", ("b", "v"), "c", {**options, "stride": [1, 1], "groups": 1}),
+            Node("relu", ("c",), "y"),
+        )
+        _agree(Program((Input("x", (30, 2, width)),), nodes, ("y",)), tensors, generator, samples)
 
 
 def recurred(generator: Generator) -> None:

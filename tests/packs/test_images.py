@@ -13,6 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from fewer.packs.images import planes
+from fewer.packs.images.choice import is_dense, units
+from fewer.packs.images.layout import Geometry
+from fewer.packs.images.operations import Convolution
+from fewer.packs.images.region import regions
 from fewer.packs.program import Program
 from fewer.packs.runtime.runtime import Network
 from fewer.packs.trace.trace import trace
@@ -98,6 +102,58 @@ def test_every_stride_padding_dilation_and_size_is_right(case: tuple[int, int, i
     np.testing.assert_allclose(fast.predict(x), plain.predict(x), atol=1e-5)
 
 
+class Separable(nn.Module):
+    """As mobile networks are: a kernel for each channel, which may have a stride, then a dense product, and a sum."""
+
+    def __init__(self, channels: int, stride: int) -> None:
+        super().__init__()
+        self.each = nn.Conv2d(channels, channels, 3, (1, stride), 1, groups=channels)
+        self.all = nn.Conv2d(channels, 11, 3, padding=1)
+        self.last = nn.Conv2d(11, 11, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = torch.relu(self.all(torch.sigmoid(self.each(x))))
+        return torch.tanh(self.last(x) + x)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("width", [1, 2, 3, 5, 8, 13, 31, 40])
+def test_dense_and_separable_convolutions_are_right_at_every_width(width: int, stride: int, kernels: str) -> None:
+    # 30 * 9 weights of a channel are more than one panel holds
+    fast, plain = networks(pruned(Separable(30, stride), 1.0), (30, 3, width))
+    for samples in (1, 4):
+        x = np.random.default_rng(samples).standard_normal((samples, 30, 3, width)).astype(np.float32)
+        np.testing.assert_allclose(fast.predict(x), plain.predict(x), atol=2e-5)
+    kinds = {step[0] for step in written(fast, 1)}
+    assert planes._DENSE in kinds and (planes._SPACED in kinds) == (stride == 2)
+
+
+def written(network: Network, images: int) -> list[tuple[Any, ...]]:
+    """The steps of a network's first part on images."""
+    shapes = network._shapes(images, 0)
+    part = next(regions(network.program, network._tensors, shapes)).images
+    return planes.Writer(part, part.layout.geometries(images), images).steps
+
+
+@pytest.mark.parametrize("size", [(1, 1, 1), (1, 4, 4), (1, 7, 7), (2, 3, 17), (1, 28, 28), (3, 2, 2)])
+@pytest.mark.parametrize("gaps", [(0, 0, 0), (0, 1, 1), (1, 1, 1)])
+def test_runs_of_neighbours_cover_every_place_and_none_between_rows(size: Any, gaps: Any) -> None:
+    geometry = Geometry(tuple(n + g for n, g in zip(size, gaps)), gaps, 1)  # type: ignore[arg-type]
+    unit, starts = units(size, geometry)
+    covered = {int(start) + i for start in starts for i in range(unit)}
+    steps = geometry.steps
+    wanted = {sum(i * s for i, s in zip(at, steps)) for at in itertools.product(*map(range, size))}
+    assert covered == wanted
+
+
+def test_the_cheaper_way_is_chosen_by_what_is_kept() -> None:
+    weight = (np.random.default_rng(0).random((64, 64, 1, 3, 3)) < 0.02).astype(np.float32)
+    one = Convolution("x", "y", weight, np.zeros(64, np.float32), (1, 1, 1), (0, 1, 1), (1, 1, 1), 1)
+    geometry = Geometry((1, 17, 17), (0, 1, 1), 1)
+    assert not is_dense(one, (1, 16, 16), geometry)
+    assert is_dense(replace(one, weight=np.ones_like(one.weight)), (1, 16, 16), geometry)
+
+
 def test_a_stride_that_no_image_has_takes_no_memory() -> None:
     network = pruned(nn.Sequential(nn.Conv2d(3, 5, 3, padding=1), nn.ReLU(), nn.Conv2d(5, 2, 1, stride=2)), 0.4)
     program, tensors = trace(network, {"x": torch.randn(2, 3, 6, 6)})
@@ -148,9 +204,24 @@ def sparse(*sizes: int, offset: int = 0) -> tuple[Any, ...]:
     return (*STEP, (*sizes, *kept, np.zeros((0, 2), np.uint32)))
 
 
+def dense(unit: int = 8, start: int = 0, offset: int = 0, taps: int = 1) -> tuple[Any, ...]:
+    """A dense convolution to one channel, of one run of places."""
+    tables = np.full(1, offset, np.uint32), np.ones((1, 8), np.float32), np.zeros(8, np.float32)
+    return (1, *STEP[1:], (*SPARSE, 1, taps, unit, *tables, np.full(1, start, np.uint32)))
+
+
+def spaced(step: int = 2, offset: int = 0, sizes: tuple[int, ...] = (1, 1, 1, 1, 4)) -> tuple[Any, ...]:
+    """A convolution of one kept weight that reads every second place."""
+    kept = np.array([0, 1], np.uint32), np.array([offset], np.uint32), np.ones(1, np.float32), np.zeros(1, np.float32)
+    steps, to = (0, 16, 16, 16, step), (16, 16, 16, 16, 1)
+    return (4, *STEP[1:], (sizes, 0, steps, 0, to, 0, to, *kept))
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
+        dense(unit=3), dense(unit=32), dense(start=1), dense(offset=9), dense(taps=2), dense(taps=0),
+        spaced(step=1), spaced(offset=10), spaced(sizes=(1, 1, 1, 1, 9)), spaced(sizes=(2, 1, 1, 1, 4)),
         sparse(1, 17, 0, 0, 0, 0, 0, 8),  # more places than the buffer has
         sparse(*SPARSE, offset=9),
         sparse(1, 8, 8, -1, 0, 0, 0, 8),
@@ -160,12 +231,12 @@ def sparse(*sizes: int, offset: int = 0) -> tuple[Any, ...]:
         (0, 3, -1, 0, *sparse(*SPARSE)[4:]),  # no such buffer
         "nonsense",
     ],
-)
+)  # fmt: skip
 def test_steps_that_would_leave_their_buffers_are_refused(wrong: Any) -> None:
     compiled = planes.kernels()
     if compiled is None:
         pytest.skip("no C kernels")
-    assert compiled.Planes([sparse(*SPARSE)], (16,), (1,), (1,), 1)
+    assert compiled.Planes([sparse(*SPARSE), dense(), spaced()], (16,), (1,), (1,), 1)
     with pytest.raises((ValueError, TypeError)):
         compiled.Planes([wrong], (16,), (1,), (1,), 1)
 

@@ -114,3 +114,16 @@ def test_a_larger_budget_never_spares_what_a_smaller_one_hurt() -> None:
     standing = gradient(rungs, np.full(len(budgets), label))[0][:, label]
     assert np.array_equal(rungs[0], image) and (np.diff(standing) <= 1e-6).all() and standing[-1] < standing[0]
     assert (np.abs(rungs - image).max(axis=(1, 2, 3)) <= budgets + 1e-6).all()
+
+
+def test_the_slope_is_torchs_through_a_pruned_residual_network(tmp_path: Path) -> None:
+    from fewer.systems.vision.task.networks import NETWORKS
+
+    torch.manual_seed(0)
+    net = NETWORKS["resnet10-tiny"]((1, 17, 17), 10)  # a side that strides do not divide
+    net(torch.rand(16, 1, 17, 17))  # batch norms see something
+    with torch.no_grad():
+        for parameter in [p for p in net.parameters() if p.ndim == 4]:
+            parameter.mul_(torch.rand_like(parameter) < 0.3)
+    ours, theirs = compared(nn.Sequential(net, nn.LogSoftmax(dim=-1)), tmp_path / "residual.pack", 17)
+    assert np.abs(theirs).max() > 1e-4 and np.allclose(ours, theirs, atol=1e-5 * np.abs(theirs).max() + 1e-6)

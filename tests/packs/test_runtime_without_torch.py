@@ -41,7 +41,7 @@ print(json.dumps({"answers": answers, "compiled": compiled, "modules": modules})
 
 def install(site: Path, folder: Path) -> None:
     """A wheel built from this tree, and the distributions of the base install, into site-packages."""
-    with zipfile.ZipFile(build_wheel(folder)) as wheel:
+    with zipfile.ZipFile(build_wheel(folder, again=False)) as wheel:
         wheel.extractall(site)
     for distribution in BASE:
         for file in importlib.metadata.files(distribution) or []:

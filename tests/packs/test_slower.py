@@ -31,9 +31,14 @@ def test_work_counts_a_kernel_for_every_place_and_a_matrix_for_every_row() -> No
 
 @pytest.mark.parametrize(("density", "slow"), [(0.1, False), (0.9, True)])
 def test_a_pack_that_keeps_most_weights_is_said_to_be_slower(density: float, slow: bool) -> None:
-    weight = (np.random.default_rng(0).random((64, 64)) < density).astype(np.float32)
-    program = Program((Input("x", (64,)),), (Node("linear", ("x", "w"), "y"),), ("y",))
+    weight = (np.random.default_rng(0).random((16, 16, 3, 3)) < density).astype(np.float32)
+    program = Program((Input("x", (16, 6, 6)),), (Node("conv", ("x", "w"), "y", CONVOLVES),), ("y",))
     assert ("slower" in slower_than_dense(Pack({"net": program}, {"w": weight}))) == slow
+
+
+def test_layers_alone_are_never_said_to_be_slower() -> None:
+    program = Program((Input("x", (64,)),), (Node("linear", ("x", "w"), "y"),), ("y",))
+    assert slower_than_dense(Pack({"net": program}, {"w": np.ones((64, 64), np.float32)})) == ""
 
 
 def test_shipped_packs_that_are_pruned_are_not_said_to_be_slower() -> None:

@@ -55,3 +55,10 @@ def test_one_by_name_fails_as_it_fails(capsys: pytest.CaptureFixture[str]) -> No
 def test_programs_get_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "sparse", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["sparse"][0]["ratio"] == 2.0
+
+
+def test_one_bench_is_written_as_results_keeps_it(tmp_path: Path) -> None:
+    assert main(["bench", "sparse", "-o", str(tmp_path)]) == 0
+    record = json.loads((tmp_path / "bench-sparse.json").read_text())
+    assert record["command"] == "fewer bench sparse" and record["study"] == "bench sparse"
+    assert len(record["columns"]) == len(record["rows"][0]) and "2.00x" in record["rows"][0]

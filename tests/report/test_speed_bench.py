@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import torch
 
+from fewer.bench.speed import record
 from fewer.bench.speed.curve import Curve, curve
 from fewer.bench.speed.networks import kept, subjects
 from fewer.bench.speed.peers import ONNX
-from fewer.bench.speed.record import write
+from fewer.bench.speed.record import finished, write
 from fewer.bench.speed.rows import bars
 
 
@@ -42,11 +43,23 @@ def test_a_record_keeps_other_networks_and_shows_the_worst_row_as_well_as_the_be
     write(path, [made(**densities)])
     other = made(**densities)
     write(path, [Curve("other", 1, {d: 2 * v for d, v in other.ours.items()}, {}, other.theirs, 0.0)])
-    record = json.loads(path.read_text())
-    assert [row[0] for row in record["rows"]] == ["net", "other"]
-    shown = record["readme"]["rows"]
+    kept_there = json.loads(path.read_text())
+    assert [row[0] for row in kept_there["rows"]] == ["net", "other"]
+    shown = kept_there["readme"]["rows"]
     assert shown[0] == ["other", "1", "80 %", "0.25x"] and shown[-1] == ["net", "1", "98 %", "8.00x"]
     assert "<svg" in path.with_suffix(".html").read_text()
+
+
+def test_finished_rows_are_kept_and_those_of_other_sources_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "speed.json"
+    assert finished(path, quick=False) == set()
+    write(path, [made(_2=1.0, _5=2.0, _10=4.0, _20=16.0)])
+    assert finished(path, quick=False) == {("net", 1)}
+    assert finished(path, quick=True) == set()
+    monkeypatch.setattr(record, "_MEASURED", ("kernels/*.h",))
+    assert finished(path, quick=False) == set()
 
 
 def test_every_matrix_keeps_its_share_or_all_of_them_together() -> None:

@@ -98,8 +98,8 @@ def hardware() -> str:
     return f"{processor}, {device}, torch {torch.__version__.partition('+')[0]}, {torch.get_num_threads()} thread(s)"
 
 
-def write(folder: Path, lines: Sequence[Line], command: str) -> tuple[Path, Path]:
-    """bench.json as results/ has it, and bench.html with a chart of the ratios."""
+def write(folder: Path, lines: Sequence[Line], command: str) -> tuple[Path, ...]:
+    """bench.json, bench.html with a chart of the ratios, and of one bench alone the file that results/ keeps."""
     from fewer.report.chart import ratios
     from fewer.report.page import Page, figure, table, words
 
@@ -126,7 +126,28 @@ def write(folder: Path, lines: Sequence[Line], command: str) -> tuple[Path, Path
     page.add("All rows", table(["bench", "what", "ours", "theirs", "unit", "ratio", "required", "against"],
                                [_cells(line) for line in lines]))  # fmt: skip
     write_atomically(place[1], page.html().encode())
-    return place
+    if len({line.bench for line in lines}) > 1:
+        return place
+    kept = folder / f"bench-{lines[0].bench}.json"
+    write_json(kept, _kept(lines, command, where))
+    return *place, kept
+
+
+def _kept(lines: Sequence[Line], command: str, where: str) -> dict[str, Any]:
+    """A bench as results/ keeps it; its module may say a title, notes and a place among the others."""
+    place, line = benches()[lines[0].bench]
+    module = imported(place)
+    return {
+        "study": f"bench {lines[0].bench}", "title": getattr(module, "TITLE", line), "command": command,
+        "hardware_in_words": where, "columns": ["what", "ours", "theirs", "unit", "ratio", "required", "against"],
+        "rows": [_spelled(one) for one in lines], "notes": list(getattr(module, "NOTES", ())),
+        "place": getattr(module, "PLACE", None),
+    }  # fmt: skip
+
+
+def _spelled(line: Line) -> list[str]:
+    what, ours, theirs, *rest = _cells(line)[1:]
+    return [what, *(f"{number:.4g}" if line.row else number for number in (ours, theirs)), *rest]
 
 
 def _cells(line: Line) -> list[Any]:

@@ -13,35 +13,24 @@ import numpy as np
 
 from fewer.core.errors import UserError
 from fewer.packs.file.tensors import Array
-from fewer.packs.program import Node
-from fewer.packs.runtime.convolution import sparse_convolution
+from fewer.packs.program import Node, Program
 from fewer.packs.runtime.layers import OPERATIONS, unfolded
-from fewer.packs.runtime.runtime import Pack
-from fewer.packs.runtime.steps import Step, step_of
+from fewer.packs.runtime.runtime import Network, Pack
+from fewer.packs.runtime.steps import one_sample
+from fewer.packs.through_convolution import through_convolution
 
 __all__ = ["InputGradient", "climbed", "ladder"]
 
 
-def _linear(node: Node, values: Mapping[str, Array], g: Array) -> Array:
+Values = Mapping[str, Array]
+Derivative = Callable[[Node, Values, Array], Array]
+
+
+def _linear(node: Node, values: Values, g: Array) -> Array:
     return np.asarray(g @ values[node.inputs[1]])
 
 
-def _conv(node: Node, values: Mapping[str, Array], g: Array) -> Array:
-    """The transposed convolution, with as much added at the far edge as the stride had dropped there."""
-    x, weight, options = values[node.inputs[0]], values[node.inputs[1]], node.attributes
-    if options["transposed"]:
-        raise UserError("a transposed convolution", "a classifier's operations")
-    left = [
-        n + 2 * p - d * (k - 1) - 1 - (m - 1) * s
-        for n, m, k, s, p, d in zip(
-            x.shape[2:], g.shape[2:], weight.shape[2:], options["stride"], options["padding"], options["dilation"]
-        )
-    ]
-    made: Array = OPERATIONS["conv"](g, weight, **{**options, "transposed": True, "output_padding": left})
-    return made
-
-
-def _max_pool(node: Node, values: Mapping[str, Array], g: Array) -> Array:
+def _max_pool(node: Node, values: Values, g: Array) -> Array:
     """To the first of the largest in each window."""
     x, options = values[node.inputs[0]], node.attributes
     if any(options["padding"]) or options["ceil"]:
@@ -58,7 +47,15 @@ def _max_pool(node: Node, values: Mapping[str, Array], g: Array) -> Array:
     return made
 
 
-def _sigmoid(node: Node, values: Mapping[str, Array], g: Array) -> Array:
+def _mean(node: Node, values: Values, g: Array) -> Array:
+    """The same share to all that were averaged."""
+    x, axes = values[node.inputs[0]], [axis % values[node.inputs[0]].ndim for axis in node.attributes["axes"]]
+    count = np.float32(np.prod([x.shape[axis] for axis in axes]))
+    kept = g if node.attributes["keep"] else np.expand_dims(g, tuple(axes))
+    return np.broadcast_to(kept / count, (len(g), *x.shape[1:]))
+
+
+def _sigmoid(node: Node, values: Values, g: Array) -> Array:
     """Of one so gentle that its inputs end at 5: a steep contrast would hide from the attack what it can reach."""
     x = values[node.inputs[0]]
     share = 5 / max(float(np.abs(x).max()), 5.0)
@@ -66,12 +63,12 @@ def _sigmoid(node: Node, values: Mapping[str, Array], g: Array) -> Array:
     return np.asarray(g * share * gentle * (1 - gentle))
 
 
-def _log_softmax(node: Node, values: Mapping[str, Array], g: Array) -> Array:
+def _log_softmax(node: Node, values: Values, g: Array) -> Array:
     share = np.exp(values[node.output])
     return np.asarray(g - share * g.sum(axis=node.attributes["axis"], keepdims=True))
 
 
-def _scaled(node: Node, values: Mapping[str, Array], g: Array) -> Array:
+def _scaled(node: Node, values: Values, g: Array) -> Array:
     """Of x + c, x - c, x * c and x / c, where c is a number or a tensor of the pack."""
     options = node.attributes
     if "left" in options:
@@ -81,49 +78,79 @@ def _scaled(node: Node, values: Mapping[str, Array], g: Array) -> Array:
     return np.asarray(made[node.op])
 
 
-DERIVATIVES: dict[str, Callable[[Node, Mapping[str, Array], Array], Array]] = {
+def _batch_norm(node: Node, values: Values, g: Array) -> Array:
+    _, variance, *affine = (values[name] for name in node.inputs[1:])
+    scale = 1 / np.sqrt(variance + np.float32(node.attributes["epsilon"]))
+    scale = scale * affine[0] if affine else scale
+    return np.asarray(g * scale.reshape(1, -1, *[1] * (g.ndim - 2)))
+
+
+DERIVATIVES: dict[str, Derivative] = {
     "linear": _linear,
-    "conv": _conv,
     "max_pool": _max_pool,
+    "mean": _mean,
+    "batch_norm": _batch_norm,
     "log_softmax": _log_softmax,
     "relu": lambda node, values, g: g * (values[node.output] > 0),
     "tanh": lambda node, values, g: g * (1 - values[node.output] ** 2),
     "sigmoid": _sigmoid,
-    "reshape": lambda node, values, g: g.reshape(values[node.inputs[0]].shape),
+    "reshape": lambda node, values, g: g.reshape(len(g), *values[node.inputs[0]].shape[1:]),
     **dict.fromkeys(("add", "sub", "mul", "div"), _scaled),
 }
+# whose derivative asks what they read (`of`), or what they made
+_READ, _MADE = ("max_pool", "sigmoid"), ("log_softmax", "relu", "tanh")
 
 
 class InputGradient:
-    """The log-probabilities of a classifier's pack, and their gradient by the image."""
+    """The log-probabilities of a classifier's pack, and their gradient by the image.
+
+    Layers may follow each other or branch and be added, as in residual networks. Forward and through convolutions
+    backward, the pack's own kernels do the work.
+    """
 
     def __init__(self, pack: Pack) -> None:
         network = next(iter(pack.networks.values()))
-        program, tensors = network.program, pack.tensors()
-        for place, node in enumerate(program.nodes):
-            before = program.inputs[0].name if place == 0 else program.nodes[place - 1].output
-            straight = node.inputs[:1] == (before,) and all(name in tensors for name in node.inputs[1:])
-            if node.op not in DERIVATIVES or not straight:
-                raise UserError(f"an operation {node.op} that the attack cannot follow back", "a plain chain of layers")
-        self._nodes, self._tensors, self._input = program.nodes, tensors, program.inputs[0].name
-        self._steps = [self._step(node) for node in program.nodes]
+        program, self._tensors = network.program, pack.tensors()
+        self._nodes, self._input = program.nodes, program.inputs[0].name
+        for node in program.nodes:
+            joined = node.op == "add" and len(node.inputs) == 2 and not set(node.inputs) & set(self._tensors)
+            others = all(name in self._tensors for name in node.inputs[1:])
+            if node.op not in (*DERIVATIVES, "conv") or node.inputs[0] in self._tensors or not (others or joined):
+                raise UserError(f"an operation {node.op} that the attack cannot follow back", "a classifier's layers")
+        self._one = one_sample(program, self._tensors)
+        if any(self._one[node.output].shape[:1] != (1,) for node in program.nodes):
+            raise UserError("values without an axis of samples", "a classifier's layers")
+        asked = [node.inputs[0] for node in program.nodes if node.op in _READ]
+        asked += [node.output for node in program.nodes if node.op in _MADE]
+        self._asked = tuple(dict.fromkeys([*(name for name in asked if name != self._input), program.outputs[0]]))
+        self._forward = Network(Program(program.inputs, program.nodes, self._asked), self._tensors)
+        self._back = {node.output: self._derivative(node) for node in program.nodes}
 
-    def _step(self, node: Node) -> Step:
-        fast = sparse_convolution(node, self._tensors) if node.op == "conv" else None
-        return step_of(node) if fast is None else Step(node.op, node.inputs[:1], node.output, fast)
+    def _derivative(self, node: Node) -> Derivative:
+        if node.op != "conv":
+            return DERIVATIVES[node.op]
+        back = through_convolution(node, self._tensors[node.inputs[1]], self._one[node.inputs[0]].shape[1:])
+        return lambda node, values, g: back(g)
 
     def __call__(self, images: Array, classes: Array) -> tuple[Array, Array]:
         """(samples, classes) log-probabilities, and d log p[class] / d image of each sample."""
-        values: dict[str, Any] = {**self._tensors, self._input: images}
+        found = self._forward.predict(images)
+        found = found if isinstance(found, tuple) else (found,)
+        # shapes are all that is asked of the others: those of one sample tell
+        values: dict[str, Any] = {**self._one, **self._tensors, self._input: images, **dict(zip(self._asked, found))}
+        answer = values[self._nodes[-1].output]
+        slope = np.zeros_like(answer)
+        slope[np.arange(len(images)), classes] = 1
+        slopes = {self._nodes[-1].output: slope}
         with np.errstate(all="ignore"):
-            for step in self._steps:
-                values[step.output] = step.run(values, len(images))
-            answer = values[self._nodes[-1].output]
-            g = np.zeros_like(answer)
-            g[np.arange(len(images)), classes] = 1
             for node in reversed(self._nodes):
-                g = DERIVATIVES[node.op](node, values, g)
-        return answer, g
+                if node.output not in slopes:
+                    continue  # what nothing reads
+                g = self._back[node.output](node, values, slopes.pop(node.output))
+                for name in node.inputs:
+                    if name not in self._tensors:
+                        slopes[name] = slopes[name] + g if name in slopes else g
+        return answer, slopes[self._input]
 
 
 def climbed(gradient: InputGradient, image: Array, *, budget: float, steps: int) -> Array:

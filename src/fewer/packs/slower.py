@@ -16,23 +16,27 @@ from fewer.packs.shapes.demand import Allowance, shapes_of
 __all__ = ["kept_work", "slower_than_dense"]
 
 # densities up to which packs were not slower than onnxruntime, the worst measured of each kind (bench-speed.json):
-# ResNet-18 and the digit CNN, a MobileNet-like network, a block of a transformer, a GRU
-_SEPARABLE = "separable conv"
-_BREAK_EVEN = {"conv": 0.41, _SEPARABLE: 0.18, "linear": 0.33, **dict.fromkeys(GATES, 0.29)}
+# ResNet-18, a MobileNet-like network, a block of a transformer, MLPs, a GRU
+_SEPARABLE, _ATTENDING = "separable conv", "linear beside attention"
+_BREAK_EVEN = {"conv": 0.27, _SEPARABLE: 0.29, _ATTENDING: 0.44, "linear": 1.0, **dict.fromkeys(GATES, 0.48)}
 
 
 def kept_work(program: Program, tensors: Mapping[str, Array]) -> dict[str, tuple[float, float]]:
     """Multiplications of one sample, those of kept weights and all, by kind of layer."""
     shapes = shapes_of(program, {name: value.shape for name, value in tensors.items()}, 1, Allowance.unlimited())
     found: dict[str, tuple[float, float]] = {}
-    separable = any(node.op == "conv" and node.attributes["groups"] > 1 for node in program.nodes)
+    kinds = {}
+    if any(node.op == "conv" and node.attributes["groups"] > 1 for node in program.nodes):
+        kinds["conv"] = _SEPARABLE
+    if any(node.op in ("attention", "matmul") for node in program.nodes):
+        kinds["linear"] = _ATTENDING
     for node in program.nodes:
         weights = [tensors[name] for name in node.inputs[1:3] if name in tensors and tensors[name].ndim > 1]
         if node.op not in _BREAK_EVEN or not weights:
             continue
         made = shapes[node.output]
         times = math.prod(made[2:]) if node.op == "conv" else math.prod(made[:-1])
-        kind = _SEPARABLE if separable and node.op == "conv" else node.op
+        kind = kinds.get(node.op, node.op)
         kept, size = found.get(kind, (0.0, 0.0))
         for weight in weights:
             kept, size = kept + times * float(np.count_nonzero(weight)), size + times * float(weight.size)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib.metadata
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,9 +15,11 @@ from fewer.bench.speed.curve import Curve
 from fewer.bench.speed.peers import ONNX
 from fewer.core.files.atomic import write_atomically, write_json
 
-__all__ = ["COMMAND", "join", "picture", "record", "write"]
+__all__ = ["COMMAND", "finished", "join", "picture", "record", "write"]
 
-COMMAND = "python -m fewer.bench.speed"
+COMMAND = "python -m fewer.bench.speed --out results/bench-speed.json"
+_MEASURED = ("kernels/*.[ch]", "images/*.py", "runtime/*.py")  # sources on which times depend
+_PEERS = ("onnxruntime", "openvino", "torch", "numpy")
 _TOLD = (0.2, 0.1, 0.05, 0.02)
 _COLUMNS = ["network", "batch", *(f"{100 * (1 - d):.3g} %" for d in _TOLD), "break-even density", "us at 90 %"]
 _NOTES = [
@@ -25,21 +30,53 @@ _NOTES = [
 ]
 
 
-def join(path: Path, curves: Sequence[Curve]) -> list[dict[str, Any]]:
-    """Curves added to those of a file, in whose place they come where it has them."""
-    before = json.loads(path.read_text())["curves"] if path.exists() else []
+def _made_by(*, quick: bool) -> dict[str, Any]:
+    """What curves of one file have in common: sources, libraries, machine, and how long was measured."""
+    packs = Path(__file__).parents[2] / "packs"
+    sources = sorted(path for pattern in _MEASURED for path in packs.glob(pattern))
+    digest = hashlib.blake2b(b"".join(path.read_bytes() for path in sources), digest_size=8).hexdigest()
+    versions = {name: _version(name) for name in _PEERS}
+    return {"sources": digest, "versions": versions, "hardware": hardware(), "quick": quick}
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _before(path: Path, *, quick: bool) -> list[dict[str, Any]]:
+    found = json.loads(path.read_text()) if path.exists() else {}
+    same = found.get("made_by") == _made_by(quick=quick)
+    curves: list[dict[str, Any]] = found["curves"] if same else []
+    return curves
+
+
+def finished(path: Path, *, quick: bool) -> set[tuple[str, int]]:
+    """Networks and batches that a file has from these sources, libraries and this machine."""
+    return {(one["name"], one["batch"]) for one in _before(path, quick=quick)}
+
+
+def join(path: Path, curves: Sequence[Curve], *, quick: bool = False) -> list[dict[str, Any]]:
+    """Curves added to those of a file that was made alike, in whose place they come where it has them."""
     new = [_as_json(one) for one in curves]
     names = {(one["name"], one["batch"]) for one in new}
-    return [one for one in before if (one["name"], one["batch"]) not in names] + new
+    return [one for one in _before(path, quick=quick) if (one["name"], one["batch"]) not in names] + new
 
 
 def _as_json(one: Curve) -> dict[str, Any]:
     return {
-        "name": one.name, "batch": one.batch, "error": one.error, "break_even": one.break_even,
+        "name": one.name, "batch": one.batch, "error": one.error, "break_even": one.break_even, "load": _load(),
         "seconds": {f"{density:.4g}": value for density, value in one.ours.items()},
         "over_all_layers": {f"{density:.4g}": value for density, value in one.together.items()},
         "peers": dict(one.theirs),
     }  # fmt: skip
+
+
+def _load() -> float:
+    """How many processes want a core, over the last minute."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
 
 
 def _ratio(one: Mapping[str, Any], density: str, peer: str = ONNX) -> float | None:
@@ -54,7 +91,7 @@ def _cells(one: Mapping[str, Any]) -> list[str]:
     return [one["name"], str(one["batch"]), *shown, even, f"{1e6 * one['seconds'].get('0.1', float('nan')):.4g}"]
 
 
-def record(curves: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def record(curves: Sequence[Mapping[str, Any]], *, quick: bool = False) -> dict[str, Any]:
     """What results/ keeps: a table against onnxruntime, the shipped packs, the worst and the best row, all numbers."""
     drawn = [one for one in curves if "0.1" in one["seconds"] and len(one["seconds"]) > 1]
     own = [one for one in curves if len(one["seconds"]) == 1]
@@ -70,11 +107,19 @@ def record(curves: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         "study": "bench speed", "place": 1, "command": COMMAND, "hardware_in_words": f"{hardware()}, processor time",
         "title": "Packs against onnxruntime with the same network dense: times faster, one thread",
-        "columns": _COLUMNS, "rows": rows, "notes": _NOTES,
+        "columns": _COLUMNS, "rows": rows, "notes": [*_NOTES, *_circumstances(curves, quick)],
         "readme": {"columns": ["the three worst and the three best", "batch", "sparsity", "times onnxruntime"],
                    "rows": readme},
-        "curves": list(curves),
+        "curves": list(curves), "made_by": _made_by(quick=quick),
     }  # fmt: skip
+
+
+def _circumstances(curves: Sequence[Mapping[str, Any]], quick: bool) -> list[str]:
+    """How busy the machine was, and what was left out."""
+    loads = [one["load"] for one in curves]
+    told = [f"Other work kept the machine busy at a load of {min(loads):.1f} to {max(loads):.1f}."] if loads else []
+    compiled = "Three turns each, without torch.compile (`--quick`)." if quick else "torch.compile at batch 1 alone."
+    return [*told, compiled]
 
 
 def _shipped(one: Mapping[str, Any]) -> list[str]:
@@ -96,11 +141,15 @@ def picture(curves: Sequence[Mapping[str, Any]], batch: int) -> str:
     return drawn_curves(ordered, "weights removed, %", f"times onnxruntime, dense, batch {batch}", marks=True)
 
 
-def write(path: Path, curves: Sequence[Curve]) -> dict[str, Any]:
+def _place(one: Mapping[str, Any]) -> tuple[bool, str, int]:
+    return len(one["seconds"]) == 1, one["name"], one["batch"]
+
+
+def write(path: Path, curves: Sequence[Curve], *, quick: bool = False) -> dict[str, Any]:
     """The record with these curves in it, and beside it a page with a picture for each size of batch."""
     from fewer.report.page import Page, figure
 
-    made = record(join(path, curves))
+    made = record(sorted(join(path, curves, quick=quick), key=_place), quick=quick)
     write_json(path, made)
     page = Page("Speed against sparsity", f"{COMMAND}; {made['hardware_in_words']}.")
     for batch in sorted({one["batch"] for one in made["curves"]}):

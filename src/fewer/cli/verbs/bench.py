@@ -17,7 +17,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="fewer rounds, noisier; what all of them do anyway")
     parser.add_argument("--full", action="store_true", help="all of them with as many rounds as each has by itself")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("-o", "--out", metavar="FOLDER", help="write bench.json and bench.html there")
+    parser.add_argument(
+        "-o",
+        "--out",
+        metavar="FOLDER",
+        help="write bench.json and bench.html there; of one bench also bench-NAME.json, its table",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:

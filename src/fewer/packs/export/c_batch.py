@@ -6,19 +6,45 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fewer.packs.export.c_layers import activation, layer_constants
+from fewer.packs.export.c_layers import activation, layer_constants, unsigned
 from fewer.packs.runtime.chain import Layer, Stage, joined, pruned
 from fewer.packs.runtime.ops import Array
 
 __all__ = ["ADD_TOGETHER", "TOGETHER", "batch_body"]
 
 TOGETHER = 32
-# a function of its own, whose arguments a compiler knows to be apart
-ADD_TOGETHER = f"""\
-FEWER_APART static void fewer_add_together(float *restrict to, const float *restrict from, float w) {{
-    for (int n = 0; n < {TOGETHER}; n++) to[n] += w * from[n];
+_SUM = f"for (int n = 0; n < {TOGETHER}; n++) to[n] += w * from[n];"
+
+
+def _column(kind: str) -> str:
+    """A function of its own, whose arguments a compiler knows to be apart: the kept weights of one input."""
+    return f"""\
+FEWER_APART static void fewer_add_{kind.replace(" ", "_")}(float *restrict there, const float *restrict from,
+                        const {kind} *restrict rows, const float *restrict weights, unsigned long count) {{
+    for (unsigned long p = 0; p < count; p++) {{
+        float *to = there + (long)rows[p] * {TOGETHER};
+        const float w = weights[p];
+        {_SUM}
+    }}
 }}
 """
+
+
+_WHOLE = f"""\
+FEWER_APART static void fewer_add_whole(float *restrict there, const float *restrict from,
+                        const float *restrict weights, int count) {{
+    for (int p = 0; p < count; p++) {{
+        float *to = there + (long)p * {TOGETHER};
+        const float w = weights[p];
+        {_SUM}
+    }}
+}}
+"""
+# by the name that a call of it begins with
+ADD_TOGETHER = {
+    "fewer_add_whole(": _WHOLE,
+    **{f"fewer_add_unsigned_{kind}(": _column(f"unsigned {kind}") for kind in ("char", "short", "long")},
+}
 _EACH = f"for (int n = 0; n < {TOGETHER}; n++)"
 
 
@@ -53,11 +79,12 @@ def _layer(stage: Layer, constant: Callable[[str, Array], str]) -> list[str]:
     if found is None:
         return lines
     begin, row, weight = found
-    if begin:
-        head = f"for (unsigned long p = {begin}[j]; p < {begin}[j + 1]; p++) {{ const float w = {weight}[p];"
-        goal = f"there + (long){row}[p] * {TOGETHER}"
-    else:
-        head = f"for (int i = 0; i < {outputs}; i++) {{ const float w = {weight}[(long)j * {outputs} + i];"
-        goal = f"there + i * {TOGETHER}"
-    add = f"fewer_add_together({goal}, here + j * {TOGETHER}, w);"
-    return [*lines, f"for (int j = 0; j < {inputs}; j++) {head} {add} }}"]
+    each = f"for (int j = 0; j < {inputs}; j++)"
+    if not begin:
+        return [
+            *lines,
+            f"{each} fewer_add_whole(there, here + j * {TOGETHER}, {weight} + (long)j * {outputs}, {outputs});",
+        ]
+    kind = unsigned(np.nonzero(stage.weight)[0]).replace(" ", "_")
+    kept = f"{row} + {begin}[j], {weight} + {begin}[j], {begin}[j + 1] - {begin}[j]"
+    return [*lines, f"{each} fewer_add_{kind}(there, here + j * {TOGETHER}, {kept});"]

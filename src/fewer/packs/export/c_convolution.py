@@ -17,9 +17,14 @@ from fewer.packs.program import Node
 
 __all__ = ["ADD", "APART", "flat_convolution"]
 
-# a function of its own, whose arguments a compiler knows to be apart; where it is inlined gcc 12 gathers instead
+# A function of its own, whose arguments a compiler knows to be apart; where it is inlined gcc 12 gathers instead. On
+# ordinary computers gcc makes it for several processors whatever its options are, and the right one is chosen when the
+# program starts; -DFEWER_PLAIN leaves that out.
 APART = """\
-#if defined(__GNUC__)
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) && !defined(FEWER_PLAIN)
+#define FEWER_APART \\
+    __attribute__((noinline, optimize("O3"), target_clones("avx512f", "avx2", "default")))
+#elif defined(__GNUC__)
 #define FEWER_APART __attribute__((noinline))
 #else
 #define FEWER_APART

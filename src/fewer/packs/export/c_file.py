@@ -44,24 +44,37 @@ def file_text(name: str, inputs: int, outputs: int, writer: Written, *, stages: 
     )
     said = f" {NAME} from 1 to {longest}; answers 0, or -1 for another." if longest else ""
     numbers = f"{inputs} numbers in, {outputs} numbers out, one sample after another."
-    lines = [f"/* {name}: {numbers}{said} C99; link with -lm. */",
+    lines = [f"/* {name}: {numbers}{said} C99; -O2 is enough for gcc on x86-64, where "
+             "it is made for several processors, and -O3 for others; link with -lm. */",
              "#include <math.h>", "#include <string.h>", "", one + ";", many + ";", ""]  # fmt: skip
     read = set(re.findall(r"constant\d+", "".join([*writer.body, *together])))  # of a view nothing may have been read
     lines += [line.format(constant) for line, constant in writer.constants.items() if constant in read]
-    functions = {"fewer_place(": _PLACE, "fewer_add": APART, "fewer_add(": ADD, "fewer_add_together(": ADD_TOGETHER}
+    functions = {"fewer_place(": _PLACE, "fewer_add(": ADD, **ADD_TOGETHER}
+    lines.append(APART)
     lines += [text for call, text in functions.items() if any(call in line for line in [*writer.body, *together])]
     # at high sparsity a layer may read nothing of what is before it
     unread = [f"(void)value{place};" for place in range(len(scratch))] + ["(void)input;"]
     guard = [f"if ({NAME} < 1 || {NAME} > {longest}) return -1;"] if longest else []
     done = ["return 0;"] if longest else []
     body = [*scratch, *guard, *writer.body, *unread, *done]
-    lines += ["", one + " {", *("    " + line for line in body), "}", "", many + " {"]
-    step = f"{name}(input + (long)i * {inputs}, output + (long)i * {outputs}{f', {NAME}' if longest else ''});"
+    lines += ["", _apart(one, name), *("    " + line for line in body), "}", "", _apart(many, name)]
+    given = f", {NAME}" if longest else ""
+    step = f"{name}_own(input + (long)i * {inputs}, output + (long)i * {outputs}{given});"
     lines += ["    int i = 0;", *("    " + line for line in [*guard, *together])]
     flash, where = _constant_bytes(lines), "static" if static else "on the stack"
     told = f"{flash} bytes of constants and {4 * sum(writer.sizes)} of scratch, {where}, for one sample"
     lines[0] = lines[0].replace(" */", f" {told}. */")
-    return "\n".join([*lines, f"    for (; i < samples; i++) {step}", *("    " + line for line in done), "}", ""])
+    lines += [f"    for (; i < samples; i++) {step}", *("    " + line for line in done), "}", ""]
+    answer = "return " if longest else ""
+    lines += [f"{one} {{ {answer}{name}_own(input, output{given}); }}",
+              f"{many} {{ {answer}{name}_batch_own(input, output, samples{given}); }}", ""]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _apart(head: str, name: str) -> str:
+    """The beginning of the function that an entry calls, which a compiler may make for several processors."""
+    own = re.sub(rf"\b({name}|{name}_batch)\(", r"\1_own(", head)
+    return f"FEWER_APART static {own} {{"
 
 
 def _constant_bytes(lines: list[str]) -> int:

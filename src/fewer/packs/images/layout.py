@@ -19,7 +19,9 @@ import numpy as np
 from fewer.packs.images.operations import Convolution, Join, Map, Operation, Three
 from fewer.packs.runtime.ops import Array
 
-__all__ = ["Geometry", "Layout", "phases_of", "reach"]
+__all__ = ["Geometry", "Layout", "phases_of", "reach", "spaced"]
+
+_FEW = 9  # weights for each channel that is read, for which phases are not worth their copies
 
 
 @dataclass(frozen=True)
@@ -68,16 +70,23 @@ class Geometry:
         return np.add.outer(np.add.outer(axes[0], axes[1]), axes[2]).reshape(-1)
 
 
+def spaced(one: Convolution) -> bool:
+    """Whether it reads every second place of its source where it lies: phases would be read by few weights."""
+    few = np.count_nonzero(one.weight) <= _FEW * one.weight.shape[1] * one.groups
+    return one.stride[2] == 2 and bool(few)
+
+
 def phases_of(one: Convolution) -> str:
     """What a convolution reads: its source, or the source's phases where it has a stride."""
-    return one.source if one.stride == (1, 1, 1) else f"{one.source} by {one.stride}"
+    return one.source if one.stride == (1, 1, 1) or spaced(one) else f"{one.source} by {one.stride}"
 
 
 def reach(one: Convolution) -> list[list[tuple[int, int]]]:
     """Along each axis, of each tap: the phase that it reads, and how many places away."""
+    strides = (1, 1, 1) if spaced(one) else one.stride
     return [
         [((i * d - p) % s, (i * d - p) // s) for i in range(k)]
-        for k, d, p, s in zip(one.weight.shape[2:], one.dilation, one.padding, one.stride)
+        for k, d, p, s in zip(one.weight.shape[2:], one.dilation, one.padding, strides)
     ]
 
 
@@ -97,7 +106,8 @@ class Layout:
         for one in operations:
             if isinstance(one, Convolution):
                 found._read_by(one)
-                found._connect(phases_of(one), one.target)
+                if not spaced(one):
+                    found._connect(phases_of(one), one.target)
             elif isinstance(one, Map | Join):
                 for source in one.sources if isinstance(one, Join) else (one.source,):
                     found._connect(source, one.target)
@@ -107,14 +117,14 @@ class Layout:
 
     def _read_by(self, one: Convolution) -> None:
         name, size = phases_of(one), self.sizes[one.source]
-        first, second, third = (-(-n // s) for n, s in zip(size, one.stride))
-        self.sizes[name] = first, second, third
         if name != one.source:
+            first, second, third = (-(-n // s) for n, s in zip(size, one.stride))
+            self.sizes[name] = first, second, third
             self.channels[name] = self.channels[one.source] * math.prod(one.stride)
-        needed = []
-        for taps, made, inside in zip(reach(one), self.sizes[one.target], self.sizes[name]):
+        needed, steps = [], one.stride if spaced(one) else (1, 1, 1)
+        for taps, made, inside, step in zip(reach(one), self.sizes[one.target], self.sizes[name], steps):
             places = [place for _, place in taps]
-            needed.append(max(0, -min(places), made + max(places) - inside))
+            needed.append(max(0, -min(places), (made - 1) * step + max(places) + 1 - inside))
         before = self.gaps.get(name, (0, 0, 0))
         depth, height, width = (max(pair) for pair in zip(before, needed))
         self.gaps[name] = depth, height, width

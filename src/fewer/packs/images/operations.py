@@ -165,7 +165,22 @@ def _fused(found: list[Operation], node: Node, tensors: Mapping[str, Array], rea
     if isinstance(stage, Scale) and stage.activations and stage.only_activates:
         found[place] = replace(one, activation=stage.activations[0], target=node.output)
         return True
+    if isinstance(stage, Scale) and isinstance(one, Map) and not one.added:
+        return _scaled(found, place, one, stage, node.output)
     return False
+
+
+def _scaled(found: list[Operation], place: int, one: Map, stage: Scale, target: str) -> bool:
+    """A factor and a shift after another, which become one."""
+    if len(stage.activations) > 1 or one.factor is None or one.shift is None:
+        return False
+    factor, shift = (value.astype(np.float64) for value in (one.factor, one.shift))
+    shift = (shift - stage.centre) * stage.factor + stage.shift
+    found[place] = replace(
+        one, factor=(factor * stage.factor).astype(np.float32), shift=shift.astype(np.float32), target=target,
+        activation=(*stage.activations, NOTHING)[0],
+    )  # fmt: skip
+    return True
 
 
 def _summed(found: list[Operation], node: Node, made: Mapping[str, int]) -> bool:

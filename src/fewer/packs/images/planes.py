@@ -7,6 +7,7 @@ is computed from its kept weights or densely, and how many images pass through t
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from fewer.packs.images.layout import Geometry, Layout, all_phases, phases_of, reach
+from fewer.packs.images.choice import ROWS, is_dense, units
+from fewer.packs.images.layout import Geometry, Layout, all_phases, phases_of, reach, spaced
 from fewer.packs.images.operations import Convolution, Join, Map, Operation, Pool, Three
 from fewer.packs.images.together import images_together
 from fewer.packs.runtime.chain import NOTHING
@@ -29,9 +31,7 @@ try:
 except ImportError:  # built without a compiler
     _planes = None
 
-_SPARSE, _DENSE, _MAP, _POOL = range(4)
-_ROWS = 4  # output channels that C computes densely at once
-_PAYS = 0.45  # share of kept weights from which a dense product is faster
+_SPARSE, _DENSE, _MAP, _POOL, _SPACED = range(5)
 _NOWHERE: tuple[int, ...] = (0,) * 5
 
 Step = tuple[Any, ...]
@@ -97,6 +97,7 @@ class Writer:
         self._free: dict[tuple[Any, ...], list[int]] = {}
         self._held: dict[str, tuple[int, tuple[Any, ...]]] = {}  # buffer of a value, and what it may be used for again
         self._last = self._last_readings()
+        self._readers = Counter(name for one in images.operations for name in _sources(one))
         self._external: list[tuple[str, bool, int]] = []
         for place, one in enumerate(images.operations):
             self._write(one)
@@ -108,9 +109,8 @@ class Writer:
     def _last_readings(self) -> dict[str, int]:
         found: dict[str, int] = dict.fromkeys(self.images.outputs, len(self.images.operations))
         for place, one in enumerate(self.images.operations):
-            sources = one.sources if isinstance(one, Join) else (one.source, getattr(one, "added", ""))
-            names = [*sources, *([phases_of(one)] if isinstance(one, Convolution) else [])]
-            found |= {name: max(place, found.get(name, 0)) for name in names if name}
+            names = [*_sources(one), *([phases_of(one)] if isinstance(one, Convolution) else [])]
+            found |= {name: max(place, found.get(name, 0)) for name in names}
         return found
 
     def _buffer(self, name: str, kind: object) -> int:
@@ -146,9 +146,8 @@ class Writer:
             self.steps[place] = (kind, number, added, target, *rest) if given else (kind, source, added, number, *rest)
 
     def _write(self, one: Operation) -> None:
-        sources = one.sources if isinstance(one, Join) else (one.source, getattr(one, "added", ""))
-        for name in sources:
-            if name in self.images.inputs and name not in self._held:
+        for name in _sources(one):
+            if name in self.images.inputs and name not in self._held and not self._straight_in(one):
                 self._buffer(name, "lattice")
                 self._copy(self._outside(name, True), self._lattice(name), self.layout.channels[name],
                            self.layout.sizes[name])  # fmt: skip
@@ -157,16 +156,30 @@ class Writer:
                 self._convolve(one)
             case Map():
                 self._buffer(one.target, "lattice")
-                self._copy(self._lattice(one.source), self._lattice(one.target), self.layout.channels[one.target],
+                source = self._outside(one.source, True) if self._straight_in(one) else self._lattice(one.source)
+                self._copy(source, self._lattice(one.target), self.layout.channels[one.target],
                            self.layout.sizes[one.target], one)  # fmt: skip
             case Pool():
                 self._pool(one)
             case Join():
                 self._join(one)
-        if one.target in self.images.outputs:
+        if one.target in self.images.outputs and not self._straight_out(one):
             size = self.layout.sizes[one.target]
             source, target = self._lattice(one.target), self._outside(one.target, False)
             self._copy(source, target, self.layout.channels[one.target], size)
+
+    def _straight_in(self, one: Operation) -> bool:
+        """Whether it reads an input where numpy holds it, since nobody else wants it otherwise."""
+        return (
+            isinstance(one, Map)
+            and not one.added
+            and one.source in self.images.inputs
+            and self._readers[one.source] == 1
+        )
+
+    def _straight_out(self, one: Operation) -> bool:
+        """Whether it writes an output where numpy holds it."""
+        return isinstance(one, Pool) and one.target in self.images.outputs and not self._readers[one.target]
 
     def _copy(self, source: Lattice, target: Lattice, channels: int, size: Three, one: Map | None = None) -> None:
         added = self._lattice(one.added) if one and one.added else Lattice(-1, 0, _NOWHERE)
@@ -185,8 +198,10 @@ class Writer:
             before += channels
 
     def _pool(self, one: Pool) -> None:
-        self._buffer(one.target, "lattice")
-        source, target = self._lattice(one.source), self._lattice(one.target)
+        source, straight = self._lattice(one.source), self._straight_out(one)
+        if not straight:
+            self._buffer(one.target, "lattice")
+        target = self._outside(one.target, False) if straight else self._lattice(one.target)
         sizes = (self.layout.channels[one.target], self.count, *self.layout.sizes[one.target])
         rest = (
             sizes, source.first, source.steps, target.first, target.steps, self.layout.sizes[one.source], one.window,
@@ -217,30 +232,37 @@ class Writer:
         if read not in self._held:
             self._phases(one)
         geometry, padded = self.geometries[one.target], self.layout.padded(one.target)
-        source = self._lattice(read)
         size = self.layout.sizes[one.target]
         self._buffer(one.target, "wiped" if padded else "not wiped")
-        target = self._lattice(one.target)
+        source, target = self._lattice(read), self._lattice(one.target)
         added = self._lattice(one.added) if one.added else Lattice(-1, 0, _NOWHERE)
-        offsets, back = self._offsets(one, geometry)
-        sizes = (
-            len(one.weight), geometry.count(size), geometry.image, source.first - back, added.first, added.steps[0],
-            target.first, target.steps[0],
-        )  # fmt: skip
-        holes = geometry.holes(size) if padded else np.zeros((0, 2), np.uint32)
-        kept = np.count_nonzero(one.weight)
-        dense = kept > _PAYS * one.weight.size and len(one.weight) // one.groups >= _ROWS
-        rest = _dense(one, offsets) if dense else _sparse(one, offsets)
-        kind = _DENSE if dense else _SPARSE
-        buffers = source.buffer, added.buffer, target.buffer
-        self.steps.append((kind, *buffers, one.activation, (*sizes, *rest, holes)))
+        offsets, back = self._offsets(one, self.geometries[read])
+        if spaced(one):
+            # the channel is within each weight's distance
+            steps = (0, source.steps[1], *(s * step for s, step in zip(one.stride, source.steps[2:])))
+            sizes: tuple[Any, ...] = (
+                (len(one.weight), self.count, *size), source.first - back, steps, added.first, added.steps,
+                target.first, target.steps,
+            )  # fmt: skip
+            kind, rest = _SPACED, _sparse(one, offsets)
+        else:
+            sizes = (
+                len(one.weight), geometry.count(size), geometry.image, source.first - back, added.first,
+                added.steps[0], target.first, target.steps[0],
+            )  # fmt: skip
+            if is_dense(one, size, geometry):
+                kind, rest = _DENSE, _dense(one, offsets, *units(size, geometry))
+            else:
+                holes = geometry.holes(size) if padded else np.zeros((0, 2), np.uint32)
+                kind, rest = _SPARSE, (*_sparse(one, offsets), holes)
+        self.steps.append((kind, source.buffer, added.buffer, target.buffer, one.activation, (*sizes, *rest)))
 
     def _offsets(self, one: Convolution, geometry: Geometry) -> tuple[Array, int]:
         """From the first place that is read to each tap (groups, inputs, depth, height, width), and how far that
         place lies before the first output."""
         taps, steps = reach(one), geometry.steps
         back = sum(max(0, -min(place for _, place in axis)) * step for axis, step in zip(taps, steps))
-        phases = math.prod(one.stride)
+        phases = 1 if spaced(one) else math.prod(one.stride)
         groups, inputs = one.groups, one.weight.shape[1]
         found = np.arange(groups * inputs).reshape(groups, inputs, 1, 1, 1) * (phases * geometry.channel) + back
         weights = (one.stride[1] * one.stride[2], one.stride[2], 1)
@@ -248,6 +270,14 @@ class Writer:
             shift = np.array([phase * weight * geometry.channel + place * step for phase, place in along])
             found = found + shift.reshape([-1 if a == axis + 2 else 1 for a in range(5)])
         return found, back
+
+
+def _sources(one: Operation) -> tuple[str, ...]:
+    """The values that an operation reads."""
+    if isinstance(one, Join):
+        return one.sources
+    added = one.added if isinstance(one, Convolution | Map) else ""
+    return (one.source, added) if added else (one.source,)
 
 
 def _sparse(one: Convolution, offsets: Array) -> tuple[Array, ...]:
@@ -259,13 +289,13 @@ def _sparse(one: Convolution, offsets: Array) -> tuple[Array, ...]:
     return starts.astype(np.uint32), places.astype(np.uint32), one.weight[kept], np.ascontiguousarray(one.bias)
 
 
-def _dense(one: Convolution, offsets: Array) -> tuple[Any, ...]:
-    """All weights, blocks of output channels side by side, filled up with zeros."""
+def _dense(one: Convolution, offsets: Array, unit: int, starts: Array) -> tuple[Any, ...]:
+    """All weights, blocks of output channels side by side, filled up with zeros, and the runs of places."""
     groups, own = one.groups, len(one.weight) // one.groups
-    blocks, taps = -(-own // _ROWS), math.prod(one.weight.shape[1:])
-    weights = np.zeros((groups, blocks * _ROWS, taps), np.float32)
+    blocks, taps = -(-own // ROWS), math.prod(one.weight.shape[1:])
+    weights = np.zeros((groups, blocks * ROWS, taps), np.float32)
     weights[:, :own] = one.weight.reshape(groups, own, taps)
-    bias = np.zeros((groups, blocks * _ROWS), np.float32)
+    bias = np.zeros((groups, blocks * ROWS), np.float32)
     bias[:, :own] = one.bias.reshape(groups, own)
-    packed = weights.reshape(groups, blocks, _ROWS, taps).swapaxes(2, 3)
-    return groups, taps, offsets.reshape(-1).astype(np.uint32), np.ascontiguousarray(packed), bias
+    packed = weights.reshape(groups, blocks, ROWS, taps).swapaxes(2, 3)
+    return groups, taps, unit, offsets.reshape(-1).astype(np.uint32), np.ascontiguousarray(packed), bias, starts

@@ -39,10 +39,10 @@ class Region:
         for name, value in zip(self.inputs, values):
             if value.shape[1:] != self.shapes[name] or len(value) != len(values[0]):
                 raise ValueError(f"images of shape {value.shape}, expected (samples, *{self.shapes[name]})")
-        given = tuple(np.ascontiguousarray(value, dtype=np.float32) for value in values)
+        given = [np.ascontiguousarray(value, dtype=np.float32) for value in values]
         alone = self.threads.count == 1
-        answers = self.images(*given) if alone else self.threads.shared(self.images, given, self.work)
-        return tuple(one.reshape(len(one), *self.shapes[name]) for name, one in zip(self.outputs, answers))
+        answers = self.images(*given) if alone else self.threads.shared(self.images, tuple(given), self.work)
+        return tuple([one.reshape(len(one), *self.shapes[name]) for name, one in zip(self.outputs, answers)])
 
 
 def regions(program: Program, tensors: Mapping[str, Array], shapes: Mapping[str, Shape]) -> Iterator[Region]:

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
+from fewer.packs.images.choice import cost
 from fewer.packs.images.layout import Layout, phases_of
 from fewer.packs.images.operations import Convolution, Operation
 
 __all__ = ["images_together"]
 
 _CHOICES = (1, 2, 4, 8)
-_VECTOR, _HELD = 8, 16  # floats in a vector of kept weights' sums, and vectors that are held
-_WEIGHT = 2.0  # a weight is read, once for all vectors that are held, in the time of so many of them
 _CACHE, _MISSED = 150_000, 1.15  # numbers that stay in the second-level cache, and what those beyond cost
 _WORTH = 0.95  # several images have to cost this much less
 
@@ -34,9 +31,7 @@ def _cost(convolutions: Sequence[Convolution], layout: Layout, images: int) -> f
     geometries, whole = layout.geometries(images), 0.0
     for one in convolutions:
         geometry = geometries[one.target]
-        places = geometry.count(layout.sizes[one.target]) + (images - 1) * geometry.image
-        vectors = -(-places // _VECTOR)
-        cost = np.count_nonzero(one.weight) * (vectors + _WEIGHT * -(-vectors // _HELD))
         room = geometry.channel * (layout.channels[one.target] + layout.channels[phases_of(one)])
-        whole += float(cost) * (_MISSED if room > _CACHE else 1.0)
+        least, _ = cost(one, layout.sizes[one.target], geometry)
+        whole += least * (_MISSED if room > _CACHE else 1.0)
     return whole

@@ -22,7 +22,7 @@ typedef struct {
     Step *steps;
     ptrdiff_t images;           /* that pass through together at most */
     size_t *sizes;              /* floats of each buffer: scratch for all images, inputs and outputs for one */
-    size_t room;                /* floats of all scratch */
+    size_t room, dense_room;    /* floats of all scratch, those of dense products at its end */
     float *spare[SPARE_SCRATCH]; /* buffers that nobody uses now, whose paddings are zero; guarded by Python's own lock */
     int spares;
     double work;                /* multiplications for one image */
@@ -30,40 +30,40 @@ typedef struct {
 
 typedef struct {
     const char *name;
-    void (*run)(const Step *, float *const *, ptrdiff_t);
+    void (*run)(const Step *, float *const *, ptrdiff_t, float *);
     void (*activate)(float *, ptrdiff_t, Activation);
 } Version;
 
 #define WIDTH 4
-#define TILES 2
+#define HEIGHT 4
 #define LANES 8
 #define NAMED(name) name##_of_4
 #include "planes_rows.h"
 #define WIDTH 8
-#define TILES 2
+#define HEIGHT 4
 #define LANES 8
 #define NAMED(name) name##_of_8
 #include "planes_rows.h"
 #define WIDTH 8
-#define TILES 2
+#define HEIGHT 4
 #define LANES 16
 #define NAMED(name) name##_of_many_8
 #include "planes_rows.h"
 #define WIDTH 16
-#define TILES 4
+#define HEIGHT 8
 #define LANES 8
 #define NAMED(name) name##_of_16
 #include "planes_rows.h"
 
 /* A vector that is as wide as a line of the cache crosses one wherever a row does not begin with a line: kept weights,
- * which read their inputs once, are better served by half of that; dense products, which read them for several channels,
- * are not. */
-#define VERSION(suffix, attribute, sparse, dense)                                                      \
-    attribute static void run_##suffix(const Step *s, float *const *buffers, ptrdiff_t images) {       \
+ * which read their inputs where they lie, are better served by half of that; dense products, which read a copy, are
+ * not. */
+#define VERSION(suffix, attribute, sparse, wide)                                                       \
+    attribute static void run_##suffix(const Step *s, float *const *buffers, ptrdiff_t images, float *room) { \
         if (s->kind == SPARSE)                                                                         \
-            convolve_of_##sparse(s, buffers, images, SPARSE);                                          \
+            convolve_of_##sparse(s, buffers, images);                                                  \
         else if (s->kind == DENSE)                                                                     \
-            convolve_of_##dense(s, buffers, images, DENSE);                                            \
+            dense_of_##wide(s, buffers, images, room);                                                 \
         else                                                                                           \
             walk(s, buffers, images);                                                                  \
     }                                                                                                  \
@@ -91,163 +91,7 @@ static int pick(const char *name) {
     return 1;
 }
 
-/* A copy of an array of `count` numbers of four bytes, or any number of them where count is -1. */
-static void *numbers(PyObject *source, Py_ssize_t count, Py_ssize_t *found, int *failed) {
-    Py_buffer view;
-    if (*failed || PyObject_GetBuffer(source, &view, PyBUF_C_CONTIGUOUS) < 0) return *failed = 1, NULL;
-    void *target = NULL;
-    if (view.len % 4 || (count >= 0 && view.len != count * 4))
-        PyErr_Format(PyExc_ValueError, "%zd bytes where %zd numbers were expected", view.len, count);
-    else if (!(target = malloc(view.len ? (size_t)view.len : 1)))
-        PyErr_NoMemory();
-    else
-        memcpy(target, view.buf, (size_t)view.len);
-    if (found) *found = view.len / 4;
-    PyBuffer_Release(&view);
-    if (!target) *failed = 1;
-    return target;
-}
-
-static int sizes_of(PyObject *source, ptrdiff_t *target, int count, ptrdiff_t least) {
-    if (!PyTuple_Check(source) || PyTuple_GET_SIZE(source) != count) return 0;
-    for (int i = 0; i < count; i++) {
-        target[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(source, i));
-        if (target[i] < least || target[i] > (ptrdiff_t)1 << 32) return 0;
-    }
-    return 1;
-}
-
-/* Whether `last` is the index of a number that buffer `b` has for all images. */
-static int within(const Planes *p, int b, double last) {
-    const double factor = b < p->scratches ? 1.0 : (double)p->images;
-    return last >= 0 && last < factor * (double)p->sizes[b];
-}
-
-static double end_of(ptrdiff_t first, const ptrdiff_t *sizes, const ptrdiff_t *steps) {
-    double last = (double)first;
-    for (int a = 0; a < AXES; a++) last += (double)(sizes[a] - 1) * (double)steps[a];
-    return last;
-}
-
-static int rising(const uint32_t *starts, ptrdiff_t count, Py_ssize_t kept) {
-    int right = starts[0] == 0 && starts[count] == kept;
-    for (ptrdiff_t i = 0; right && i < count; i++) right = starts[i] <= starts[i + 1];
-    return right;
-}
-
-/* What both convolutions share: everything stays inside its buffer, also the last row of vectors. */
-static int convolution_fits(const Planes *p, const Step *s, const uint32_t *offsets, ptrdiff_t count) {
-    const double places = (double)s->count + (double)(p->images - 1) * (double)s->image;
-    uint32_t furthest = 0;
-    for (ptrdiff_t i = 0; i < count; i++) furthest = offsets[i] > furthest ? offsets[i] : furthest;
-    int right = s->outputs > 0 && s->count > 0 && s->image >= 0 && s->from_first >= 0 && s->to_first >= 0 &&
-                s->with_first >= 0 && s->with_channel >= 0 && s->to_channel >= 0 && s->from < p->scratches &&
-                s->with < p->scratches && s->to < p->scratches;
-    const double channels = (double)(s->outputs - 1);
-    right = right && within(p, s->from, (double)s->from_first + furthest + places - 1) &&
-            within(p, s->to, (double)s->to_first + channels * (double)s->to_channel + places - 1);
-    right = right && (s->with < 0 || within(p, s->with, (double)s->with_first + channels * (double)s->with_channel + places - 1));
-    for (ptrdiff_t h = 0; right && h < s->hole_count; h++)
-        right = (double)s->holes[2 * h] + s->holes[2 * h + 1] <= places;
-    return right;
-}
-
-static int read_sparse(const Planes *p, Step *s, PyObject *rest) {
-    PyObject *starts, *offsets, *weights, *bias, *holes;
-    Py_ssize_t kept = 0, hole_numbers = 0;
-    int failed = 0;
-    if (!PyArg_ParseTuple(rest, "nnnnnnnnOOOOO", &s->outputs, &s->count, &s->image, &s->from_first, &s->with_first,
-                          &s->with_channel, &s->to_first, &s->to_channel, &starts, &offsets, &weights, &bias, &holes))
-        return 0;
-    if (s->outputs < 1 || s->outputs > 1 << 24) return 0;
-    s->starts = numbers(starts, s->outputs + 1, NULL, &failed);
-    uint32_t *places = numbers(offsets, -1, &kept, &failed);
-    float *values = numbers(weights, kept, NULL, &failed);
-    s->bias = numbers(bias, s->outputs, NULL, &failed);
-    s->holes = numbers(holes, -1, &hole_numbers, &failed);
-    s->hole_count = hole_numbers / 2;
-    s->kept = failed ? NULL : malloc(kept ? (size_t)kept * sizeof *s->kept : 1);
-    int right = !failed && s->kept && rising(s->starts, s->outputs, kept) && convolution_fits(p, s, places, kept);
-    for (Py_ssize_t i = 0; right && i < kept; i++) s->kept[i] = (Kept){places[i], values[i]};
-    free(places), free(values);
-    return right;
-}
-
-static int read_dense(const Planes *p, Step *s, PyObject *rest) {
-    PyObject *offsets, *weights, *bias, *holes;
-    Py_ssize_t hole_numbers = 0;
-    int failed = 0;
-    if (!PyArg_ParseTuple(rest, "nnnnnnnnnnOOOO", &s->outputs, &s->count, &s->image, &s->from_first, &s->with_first,
-                          &s->with_channel, &s->to_first, &s->to_channel, &s->groups, &s->taps, &offsets, &weights, &bias,
-                          &holes))
-        return 0;
-    const ptrdiff_t most = 1 << 24;
-    if (s->outputs < 1 || s->outputs > most || s->groups < 1 || s->groups > s->outputs || s->outputs % s->groups ||
-        s->taps < 1 || s->taps > most)
-        return 0;
-    const ptrdiff_t rows = s->groups * ((s->outputs / s->groups + ROWS - 1) / ROWS) * ROWS;
-    s->offsets = numbers(offsets, s->groups * s->taps, NULL, &failed);
-    s->weights = numbers(weights, rows * s->taps, NULL, &failed);
-    s->bias = numbers(bias, rows, NULL, &failed);
-    s->holes = numbers(holes, -1, &hole_numbers, &failed);
-    s->hole_count = hole_numbers / 2;
-    return !failed && convolution_fits(p, s, s->offsets, s->groups * s->taps);
-}
-
-static int read_lattice(const Planes *p, Step *s, PyObject *sizes, PyObject *from, PyObject *with, PyObject *to) {
-    int right = sizes_of(sizes, s->sizes, AXES, 1) && sizes_of(from, s->from_steps, AXES, 0) &&
-                sizes_of(with, s->with_steps, AXES, 0) && sizes_of(to, s->to_steps, AXES, 0);
-    right = right && s->sizes[1] == p->images && s->from_first >= 0 && s->with_first >= 0 && s->to_first >= 0;
-    right = right && within(p, s->to, end_of(s->to_first, s->sizes, s->to_steps));
-    return right && (s->with < 0 || within(p, s->with, end_of(s->with_first, s->sizes, s->with_steps)));
-}
-
-static int read_map(const Planes *p, Step *s, PyObject *rest) {
-    PyObject *sizes, *from, *with, *to, *factor, *shift;
-    int failed = 0;
-    if (!PyArg_ParseTuple(rest, "OnOnOnOOO", &sizes, &s->from_first, &from, &s->with_first, &with, &s->to_first, &to,
-                          &factor, &shift))
-        return 0;
-    if (!read_lattice(p, s, sizes, from, with, to)) return 0;
-    if (factor != Py_None) s->factor = numbers(factor, s->sizes[0], NULL, &failed);
-    if (shift != Py_None) s->shift = numbers(shift, s->sizes[0], NULL, &failed);
-    return !failed && within(p, s->from, end_of(s->from_first, s->sizes, s->from_steps));
-}
-
-static int read_pool(const Planes *p, Step *s, PyObject *rest) {
-    PyObject *sizes, *from, *to, *inside, *window, *stride, *before, *spacing;
-    if (!PyArg_ParseTuple(rest, "OnOnOOOOOOpp", &sizes, &s->from_first, &from, &s->to_first, &to, &inside, &window,
-                          &stride, &before, &spacing, &s->mean, &s->count_padding))
-        return 0;
-    int right = s->with < 0 && read_lattice(p, s, sizes, from, from, to) && sizes_of(inside, s->inside, 3, 1) &&
-                sizes_of(window, s->window, 3, 1) && sizes_of(stride, s->stride, 3, 1) &&
-                sizes_of(before, s->before, 3, 0) && sizes_of(spacing, s->spacing, 3, 1);
-    const ptrdiff_t read[AXES] = {s->sizes[0], s->sizes[1], s->inside[0], s->inside[1], s->inside[2]};
-    return right && within(p, s->from, end_of(s->from_first, read, s->from_steps));
-}
-
-/* (kind, from, with, to, activation, rest) */
-static int read_step(const Planes *p, Step *s, PyObject *entry) {
-    int kind;
-    PyObject *rest;
-    const Py_ssize_t buffers = p->scratches + p->inputs + p->outputs;
-    if (!PyTuple_Check(entry) || !PyArg_ParseTuple(entry, "iiii(ifff)O!", &kind, &s->from, &s->with, &s->to,
-                                                   &s->activation.kind, &s->activation.a, &s->activation.b,
-                                                   &s->activation.c, &PyTuple_Type, &rest))
-        return 0;
-    const Py_ssize_t made = p->scratches + p->inputs;
-    int right = s->from >= 0 && s->from < made && s->with >= -1 && s->with < made && s->to >= 0 && s->to < buffers &&
-                (s->to < p->scratches || s->to >= made);
-    if (!right) return 0;
-    s->kind = (Kind)kind;
-    switch (kind) {
-        case SPARSE: return read_sparse(p, s, rest);
-        case DENSE: return read_dense(p, s, rest);
-        case MAP: return read_map(p, s, rest);
-        case POOL: return read_pool(p, s, rest);
-        default: return 0;
-    }
-}
+#include "planes_read.h"
 
 static void planes_free(PyObject *object) {
     Planes *p = (Planes *)object;
@@ -264,6 +108,7 @@ static void planes_free(PyObject *object) {
 static double work_of(const Step *s) {
     if (s->kind == SPARSE) return (double)s->starts[s->outputs] * (double)s->count;
     if (s->kind == DENSE) return (double)s->taps * (double)s->outputs * (double)s->count;
+    if (s->kind == SPACED) return (double)s->starts[s->sizes[0]] * (double)s->sizes[2] * (double)s->sizes[3] * (double)s->sizes[4];
     return (double)s->sizes[0] * (double)s->sizes[2] * (double)s->sizes[3] * (double)s->sizes[4];
 }
 
@@ -295,8 +140,12 @@ static PyObject *planes_new(PyTypeObject *type, PyObject *arguments, PyObject *n
         }
     for (Py_ssize_t i = 0; right && i < p->count; i++) {
         right = read_step(p, p->steps + i, PyList_GET_ITEM(steps, i));
-        if (right) p->work += work_of(p->steps + i);
+        if (!right) break;
+        p->work += work_of(p->steps + i);
+        const size_t wanted = p->steps[i].kind == DENSE ? dense_room(p->steps + i) : 0;
+        p->dense_room = wanted > p->dense_room ? wanted : p->dense_room;
     }
+    p->room += p->dense_room;
     if (right && !(p->spare[0] = calloc(p->room + 1, sizeof *p->spare[0]))) PyErr_NoMemory();
     if (right && p->spare[0]) p->spares = 1;
     if (!p->spares) {
@@ -314,7 +163,7 @@ static void run_all(const Planes *p, float *scratch, float *const *given, npy_in
         const npy_intp images = samples - n < p->images ? samples - n : p->images;
         for (Py_ssize_t b = 0; b < p->inputs + p->outputs; b++)
             buffers[p->scratches + b] = given[b] + (size_t)n * p->sizes[p->scratches + b];
-        for (Py_ssize_t i = 0; i < p->count; i++) version->run(p->steps + i, buffers, images);
+        for (Py_ssize_t i = 0; i < p->count; i++) version->run(p->steps + i, buffers, images, scratch);
     }
 }
 

@@ -1,5 +1,6 @@
 /* Convolutions on planes with vectors of WIDTH floats, of which LANES are held at once for kept weights, and TILES for
- * each channel of a dense product: included once for each width and number of registers that a machine may have. */
+ * each of HEIGHT channels of a dense product: included once for each width and number of registers that a machine may
+ * have. */
 
 typedef float NAMED(Vector) __attribute__((vector_size(4 * WIDTH), aligned(4), may_alias));
 typedef int32_t NAMED(Whole) __attribute__((vector_size(4 * WIDTH), aligned(4), may_alias));
@@ -52,57 +53,29 @@ INLINE void NAMED(sparse)(const Step *s, const float *x, const float *with, floa
                           with ? with + i * s->with_channel : NULL, y + i * s->to_channel, places, s->activation, lanes);
 }
 
-INLINE void NAMED(dense)(const Step *s, const float *x, const float *with, float *y, ptrdiff_t places, const int lanes) {
-    const ptrdiff_t own = s->outputs / s->groups, blocks = (own + ROWS - 1) / ROWS;
-    for (ptrdiff_t block = 0; block < s->groups * blocks; block++) {
-        const ptrdiff_t group = block / blocks, first = group * own + block % blocks * ROWS;
-        const uint32_t *restrict offsets = s->offsets + group * s->taps;
-        const float *restrict weights = s->weights + block * s->taps * ROWS, *restrict bias = s->bias + block * ROWS;
-        VECTOR sums[ROWS * TILES];
-#pragma GCC unroll 16
-        for (int k = 0; k < ROWS * lanes; k++) sums[k] = (VECTOR){0} + bias[k / lanes];
-        for (ptrdiff_t t = 0; t < s->taps; t++, weights += ROWS) {
-            VECTOR values[TILES];
-#pragma GCC unroll 4
-            for (int l = 0; l < lanes; l++) values[l] = *(const VECTOR *)(x + offsets[t] + l * WIDTH);
-#pragma GCC unroll 16
-            for (int k = 0; k < ROWS * lanes; k++) sums[k] += values[k % lanes] * weights[k / lanes];
-        }
-#pragma GCC unroll 4
-        for (int r = 0; r < ROWS; r++)
-            if (first + r < (group + 1) * own)
-                NAMED(finish)(sums + r * lanes, with ? with + (first + r) * s->with_channel : NULL,
-                              y + (first + r) * s->to_channel, places, s->activation, lanes);
-    }
-}
+#include "planes_dense.h"
 
-#define SOME(function, n)                                                                                         \
+#define SOME(n)                                                                                                   \
     case n:                                                                                                       \
-        NAMED(function)(s, x + place, with ? with + place : NULL, y + place, count - place, n);                   \
+        NAMED(sparse)(s, x + place, with ? with + place : NULL, y + place, count - place, n);                     \
         break;
 
-INLINE void NAMED(convolve)(const Step *s, float *const *buffers, ptrdiff_t images, const Kind kind) {
+INLINE void NAMED(convolve)(const Step *s, float *const *buffers, ptrdiff_t images) {
     const ptrdiff_t count = s->count + (images - 1) * s->image;
     const float *x = buffers[s->from] + s->from_first;
     const float *with = s->with < 0 ? NULL : buffers[s->with] + s->with_first;
     float *y = buffers[s->to] + s->to_first;
-    const ptrdiff_t most = kind == SPARSE ? LANES : TILES;
-    for (ptrdiff_t place = 0; place < count; place += most * WIDTH) {
-        const ptrdiff_t vectors = (count - place + WIDTH - 1) / WIDTH;
-        const int now = (int)(vectors < most ? vectors : most);
-        if (kind == SPARSE) switch (now) {
-            SOME(sparse, 1) SOME(sparse, 2) SOME(sparse, 3) SOME(sparse, 4)
-            SOME(sparse, 5) SOME(sparse, 6) SOME(sparse, 7) SOME(sparse, 8)
+    /* all parts alike: a short one would read every weight for few places */
+    const ptrdiff_t vectors = (count + WIDTH - 1) / WIDTH, parts = (vectors + LANES - 1) / LANES;
+    for (ptrdiff_t part = 0, place = 0; part < parts; part++) {
+        const int now = (int)(vectors * (part + 1) / parts - vectors * part / parts);
+        switch (now) {
+            SOME(1) SOME(2) SOME(3) SOME(4) SOME(5) SOME(6) SOME(7) SOME(8)
 #if LANES > 8
-            SOME(sparse, 9) SOME(sparse, 10) SOME(sparse, 11) SOME(sparse, 12)
-            SOME(sparse, 13) SOME(sparse, 14) SOME(sparse, 15) SOME(sparse, 16)
-#endif
-        } else switch (now) {
-            SOME(dense, 1) SOME(dense, 2)
-#if TILES > 2
-            SOME(dense, 3) SOME(dense, 4)
+            SOME(9) SOME(10) SOME(11) SOME(12) SOME(13) SOME(14) SOME(15) SOME(16)
 #endif
         }
+        place += now * WIDTH;
     }
     fill_holes(s, y);
 }
@@ -111,5 +84,5 @@ INLINE void NAMED(convolve)(const Step *s, float *const *buffers, ptrdiff_t imag
 #undef VECTOR
 #undef NAMED
 #undef WIDTH
-#undef TILES
+#undef HEIGHT
 #undef LANES

@@ -219,7 +219,7 @@ def _layout(layer: Layer, lanes: int, *, skips: bool) -> tuple[Any, ...]:
     order = np.lexsort((rows, columns))
     kept, padded = len(rows), -(-outputs // 16) * 16
     # counted in vectors of a dense column: a kept weight of its own, half skipped after a ReLU, or many in lanes
-    cost = 0.3 if lanes == _IN_LANES else 0.6 if skips else 1.2
+    cost = 0.15 if lanes == _IN_LANES else 0.6 if skips else 1.2
     dense = -(-inputs // 4) * 4 * padded / lanes < kept * cost
     by_column = layer.weight[rows, columns][order]
     if dense:

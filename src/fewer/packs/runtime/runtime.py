@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fewer.core.errors import UserError
-from fewer.packs.program import Input, Program
+from fewer.packs.program import Input, PackError, Program
 from fewer.packs.runtime.ops import Array
 from fewer.packs.runtime.steps import Budget, Step, steps, whole_chain
 from fewer.packs.runtime.threads import Threads
@@ -23,6 +23,8 @@ from fewer.packs.shapes.rules import Shape
 from fewer.packs.show import pack_shown
 
 __all__ = ["Network", "Pack"]
+
+_MOST_KNOWN = 4096  # numbers of samples and lengths that are remembered
 
 
 class Network:
@@ -60,8 +62,22 @@ class Network:
         """The shape of every value; a PackError where they do not fit together or are more than allowed."""
         tensors = {name: value.shape for name, value in self._tensors.items()}
         found = shapes_of(self.program, tensors, batch, self._allowance, time)
+        if len(self._allowed) >= _MOST_KNOWN:  # whoever sends every length is not to fill the memory with them
+            self._allowed.clear()
         self._allowed.add((batch, time))
         return found
+
+    def samples_within(self, time: int, numbers: int, most: int) -> int:
+        """How many samples of this length, at most so many, a prediction holds in so many numbers; 0: not even one."""
+        tensors = {name: value.shape for name, value in self._tensors.items()}
+        within = Allowance(numbers, self._allowance.work, numbers)
+        while most:
+            try:
+                shapes_of(self.program, tensors, most, within, time)
+                return most
+            except PackError:
+                most //= 2
+        return 0
 
     def predict(self, *inputs: ArrayLike, **named: ArrayLike) -> Any:
         """The answer to one sample or to a batch, samples on axis 0; an array, or a tuple where there are several."""
@@ -124,7 +140,9 @@ class Network:
 
     def _length(self, arrays: Mapping[str, Array]) -> int:
         """The one length of all sequences; 0 where lengths do not vary."""
-        lengths = {name: arrays[name].shape[1] for name in (self.program.time.inputs if self.program.time else ())}
+        if self.program.time is None:
+            return 0
+        lengths = {name: arrays[name].shape[1] for name in self.program.time.inputs}
         if len(set(lengths.values())) > 1:
             told = ", ".join(f"{name} of {length}" for name, length in lengths.items())
             raise UserError(f"sequences of different lengths, {told} steps", "one length for all inputs")
