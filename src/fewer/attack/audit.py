@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,7 @@ from torch import Tensor
 from fewer.attack import attack_loss as attack_losses
 from fewer.attack.iteration import Attack, Rows
 from fewer.attack.layout import LAYOUTS, Layout, best_layout, layout
+from fewer.attack.rough import Rough, exactly
 from fewer.attack.threat import Threat, parse
 from fewer.core.abilities import Attackable, Classifier, ability, perturbable_input
 from fewer.core.data import batches, convert, place_constants_
@@ -41,8 +43,13 @@ class Audit:
     judge: str = "every"  # every visited point, or only the last, as other libraries do; then none is dropped early
     layout: str = "timed"  # or contiguous, channels_last, native
     seed: int = 0
+    search: str = "exact"  # bfloat16: attacks search so, every success is confirmed in the networks' own precision
 
     def __post_init__(self) -> None:
+        if self.search not in ("exact", "bfloat16"):
+            raise UserError(f"search {self.search!r}", "exact or bfloat16")
+        if self.search != "exact" and (self.judge != "every" or not self.drop):
+            raise UserError(f"search {self.search!r} with every image in every step", "judge every, and drop")
         for name, value in (("limit", self.limit), ("per_batch", self.per_batch)):
             if value is not None and value < 1:
                 raise UserError(f"{name} {value}", "at least 1 image")
@@ -135,6 +142,7 @@ def robust(
     images = _Images(task, nets, audit)
     images.check(attackable, classifier)
     laid = images.laid_out(attackable, audit.layout)
+    rough = Rough(task, laid.nets) if audit.search == "bfloat16" else task
     with laid.active() as ready, torch.no_grad():
         right = images.right(ready)
         lines = _finished(done, threats, len(right))
@@ -142,7 +150,7 @@ def robust(
         for threat in threats[len(lines) :]:
             start = time.perf_counter()
             facing = right if threat.every else survived
-            fooled = images.fooled(threat.on(task), ready, facing)
+            fooled = images.fooled(threat.on(rough), ready, facing)
             survived = survived & ~fooled
             alone = float((right & ~fooled).double().mean()) if threat.every or bool((facing == right).all()) else None
             seconds = time.perf_counter() - start
@@ -215,7 +223,8 @@ class _Images:
 
     def right(self, nets: NetworkSet) -> Tensor:
         """(images,): the clean ones that are classified rightly."""
-        parts = [~attack_losses.wrong(*self.scores(nets, *self.take(index))) for index in self.all_batches()]
+        with exactly() if self.audit.search != "exact" else nullcontext():
+            parts = [~attack_losses.wrong(*self.scores(nets, *self.take(index))) for index in self.all_batches()]
         return torch.cat(parts).cpu()
 
     def fooled(self, attack: Attack, nets: NetworkSet, facing: Tensor) -> Tensor:
@@ -249,7 +258,9 @@ class _Images:
                 state = stop.value
                 break
         # the rounds judge a point when they leave it; the last one is still to be judged
-        last = attack_losses.wrong(*self.scores(nets, attack.task.replace(state.batch, state.perturbable), state.noise))
+        with exactly() if self.audit.search != "exact" else nullcontext():
+            at_last = attack.task.replace(state.batch, state.perturbable)
+            last = attack_losses.wrong(*self.scores(nets, at_last, state.noise))
         fooled[place] = state.fooled | last if every else last
         return fooled
 

@@ -18,12 +18,13 @@ from torch.utils import _pytree as pytree
 
 from fewer.attack.attack_loss import AttackLoss, input_gradient
 from fewer.attack.ball import Ball, Bounds, Budget, checked_budget, checked_norm
+from fewer.attack.rough import confirmed
 from fewer.core.abilities import Attackable, perturbable_input
 from fewer.core.engines.nets import NetworkSet, frozen
 from fewer.core.seed import Stream
 from fewer.core.task import Noise
 
-__all__ = ["Attack", "Rounds", "Rows", "State", "answered", "climb", "column", "pick", "top"]
+__all__ = ["Attack", "Rounds", "Rows", "State", "answered", "climb", "column", "judged", "pick", "top"]
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,13 @@ def climb(
     attack_loss: AttackLoss, nets: NetworkSet, task: Attackable, state: State, at: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradient, value and fooled of the attack_loss at a perturbable of this state's batch."""
-    return input_gradient(attack_loss, nets, lambda x: task.replace(state.batch, x), state.noise, at)
+    gradient, value, fooled = input_gradient(attack_loss, nets, lambda x: task.replace(state.batch, x), state.noise, at)
+    return gradient, value, judged(nets, task, state, at, fooled)
+
+
+def judged(nets: NetworkSet, task: Attackable, state: State, at: Tensor, fooled: Tensor) -> Tensor:
+    """Who is fooled at a perturbable, once a rough classifier's word for it is confirmed; (batch,)."""
+    return confirmed(task, nets, task.replace(state.batch, at), state.noise, fooled)
 
 
 def column(per_sample: Tensor, like: Tensor) -> Tensor:

@@ -28,6 +28,7 @@ ATTACKS = {
         "PGD-{steps}{times}",
         {"steps": int, "step": float, "restarts": int, "start": str, "last": float},
     ),
+    "pgd-margin": Kind(f"{_AT}.pgd:pgd_on_margin", "PGD-{steps} on the margin{times}", {"steps": int, "restarts": int}),
     "apgd": Kind(f"{_AT}.apgd:apgd", "APGD-CE-{steps}{times}", {"steps": int, "restarts": int}),
     "apgd-t": Kind(
         f"{_AT}.apgd:apgd_targeted", "APGD-T-{steps} ({targets} targets, DLR)", {"steps": int, "targets": int}

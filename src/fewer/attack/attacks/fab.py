@@ -16,7 +16,7 @@ from torch import Tensor
 from fewer.attack import attack_loss as attack_losses
 from fewer.attack.attacks.targets import count_targets, lead, targets_of
 from fewer.attack.ball import Bounds, Budget, lengths
-from fewer.attack.iteration import Attack, State, climb, column, pick
+from fewer.attack.iteration import Attack, State, column, judged, pick
 from fewer.core.abilities import Attackable, ability
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.errors import UserError
@@ -66,7 +66,7 @@ def fab_targeted(
     def rounds(nets: NetworkSet, state: State) -> Generator[State, State, State]:
         logits, labels = both(nets, state.batch, state.noise)
         far = torch.full_like(logits[:, 0], torch.inf)
-        already = attack_losses.wrong(logits, labels)
+        already = judged(nets, attackable, state, state.ball.centre, attack_losses.wrong(logits, labels))
         state = state.noted(already, targets=targets_of(logits, labels, targets), nearest=far, found=state.ball.centre)
         for index in range(count_targets(logits, targets)):
             state = state.noted(state.fooled, x=state.ball.centre)
@@ -80,7 +80,9 @@ def fab_targeted(
         """One step towards the boundary with this target, drawn a little towards the clean input."""
         x, ball = state.memory["x"], state.ball
         gap_aim = lead(both, state.memory["targets"][:, index])
-        w, gap, _ = climb(gap_aim, nets, attackable, state, x)
+        w, gap, _ = attack_losses.input_gradient(
+            gap_aim, nets, lambda at: attackable.replace(state.batch, at), state.noise, x
+        )
         low, high = bounds.like(x)
         own = to_hyperplane(x, w, gap, low, high, norm)
         there = gap + (w * (ball.centre - x)).flatten(1).sum(1)
@@ -96,7 +98,7 @@ def fab_targeted(
         ball, memory = state.ball, state.memory
         distance = lengths(x - ball.centre, norm).flatten()
         nearer = out & (distance < memory["nearest"])
-        fooled = out & (distance <= ball.budget)
+        fooled = judged(nets, attackable, state, x, out & (distance <= ball.budget))
         back = (1 - BACKWARD) * ball.centre + BACKWARD * x
         return state.noted(
             fooled,

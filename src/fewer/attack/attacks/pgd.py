@@ -14,13 +14,13 @@ from fewer.attack import attack_loss as attack_losses
 from fewer.attack.attack_loss import AttackLoss
 from fewer.attack.attacks.starts import STARTS
 from fewer.attack.ball import Bounds, Budget, checked_budget, checked_norm
-from fewer.attack.iteration import Attack, State, climb, pick
+from fewer.attack.iteration import Attack, State, climb, judged, pick
 from fewer.core.abilities import Attackable, ability
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.errors import UserError
 from fewer.core.task import Task
 
-__all__ = ["PGDSettings", "ascent", "default_step", "pgd"]
+__all__ = ["PGDSettings", "ascent", "default_step", "pgd", "pgd_on_margin"]
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,20 @@ def pgd(
     return ascent(attackable, Bounds(attackable), path, attack_loss or attack_losses.own(task))
 
 
+def pgd_on_margin(
+    task: Task[Any], budget: Budget, *, steps: int = 50, restarts: int = 1, norm: float = math.inf
+) -> Attack:
+    """PGD that increases the best wrong score less the label's: steps fall evenly from a quarter of the budget to none.
+
+    Cross-entropy rises longest where a network is sure; the margin is what decides (Carlini and Wagner 2017).
+    """
+    quarter = budget / 4
+    return pgd(
+        task, budget, steps=steps, step=quarter, last=quarter / steps, restarts=restarts, norm=norm,
+        attack_loss=attack_losses.margin(task),
+    )  # fmt: skip
+
+
 def ascent(task: Attackable, bounds: Bounds, path: PGDSettings, attack_loss: AttackLoss) -> Attack:
     """PGD from its parts, all checked before: what a training step calls with its own budget."""
 
@@ -105,6 +119,7 @@ def ascent(task: Attackable, bounds: Bounds, path: PGDSettings, attack_loss: Att
     def kept(nets: NetworkSet, state: State, x: Tensor) -> State:
         """The worse of the restarts so far and this one."""
         value, fooled = attack_loss(nets, task.replace(state.batch, x), state.noise)
+        fooled = judged(nets, task, state, x, fooled)
         if "worst" not in state.memory:
             return state.noted(fooled, x, worst=value)
         worse = value > state.memory["worst"]

@@ -16,7 +16,7 @@ from fewer.attack import attack_loss as attack_losses
 from fewer.attack.attacks.bumps import as_image, first_bumps, moved_bump, odd_side
 from fewer.attack.attacks.starts import stripes
 from fewer.attack.ball import Bounds, Budget
-from fewer.attack.iteration import Attack, State, answered, top
+from fewer.attack.iteration import Attack, State, answered, judged, top
 from fewer.core.abilities import Attackable, Classifier, ability
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.errors import UserError
@@ -60,6 +60,7 @@ def square(task: Task[Any], budget: Budget, *, queries: int = 5000, norm: float 
     def looked(nets: NetworkSet, state: State, x: Tensor) -> State:
         """Keep x where it is better than the best so far."""
         value, fooled = goal(nets, attackable.replace(state.batch, x), state.noise)
+        fooled = judged(nets, attackable, state, x, fooled)
         return state.noted(fooled, answered(state, fooled, x, value), top=top(state, value))
 
     return Attack(attackable, Bounds(attackable), budget, norm, rounds)
