@@ -90,6 +90,7 @@ class Client(threading.Thread):
     def __init__(self, kind: Kind, port: int, seen: Seen, until: Callable[[], bool], killed: Callable[[], int]) -> None:
         super().__init__(daemon=True)
         self._kind, self._port, self._seen, self._until, self._killed = kind, port, seen, until, killed
+        self._began = time.monotonic()
         self._excused = 0  # the last kill that ended one of ours: it can end no other
         self.lost: list[str] = []
 
@@ -134,4 +135,4 @@ class Client(threading.Thread):
             self._excused = kill
             self._seen.ended[error] += 1
         else:
-            self.lost.append(f"{self._kind.name}: {error}")
+            self.lost.append(f"{self._kind.name}: {error} after {time.monotonic() - self._began:.1f} s")

@@ -33,8 +33,10 @@ class Seen:
     statuses: Counter[str] = field(default_factory=Counter)
     megabytes: float = 0.0  # beyond before, the most that was seen
     waits: list[float] = field(default_factory=list)  # ms that /healthz took
+    aside: list[float] = field(default_factory=list)  # the same of a server that nobody hurts, at the same moments
     ordinary: list[float] = field(default_factory=list)  # ms that an ordinary request took meanwhile
     unlike: Counter[str] = field(default_factory=Counter)  # answers to ordinary requests that should not have been
+    took: list[float] = field(default_factory=list)  # ms until the attack itself was answered, or its connection closed
     lost: int = 0  # questions for health that were not answered: a worker was killed, or had to make room
 
     @property
@@ -45,10 +47,13 @@ class Seen:
         answers = ", ".join(f"{count} x {status}" for status, count in self.statuses.most_common())
         late = sum(wait > HEALTH_MS for wait in self.waits)
         most, usual = max(self.waits, default=0.0), statistics.median(self.waits or [0.0])
+        beside = sum(wait > HEALTH_MS for wait in self.aside)
         return (
             f"{self.name:36} {self.megabytes:8.1f} MB  healthz {usual:6.1f} ms median, {most:7.1f} most, "
-            f"{late}/{len(self.waits)} late, {self.lost} lost  a phone {np.median(self.ordinary or [0]):6.1f} median, "
-            f"{np.percentile(self.ordinary or [0], 99):7.1f} p99 {dict(self.unlike) or ''}  {answers}"
+            f"{late}/{len(self.waits)} late, {self.lost} lost (unhurt {max(self.aside, default=0.0):.1f} most, "
+            f"{beside} late)  a phone {np.median(self.ordinary or [0]):6.1f} median, "
+            f"{np.percentile(self.ordinary or [0], 99):7.1f} p99 {dict(self.unlike) or ''}  {answers} "
+            f"in {np.median(self.took or [0]):.1f} ms median, {max(self.took, default=0.0):.1f} most"
         )
 
 
@@ -101,7 +106,9 @@ def _send(attack: Attack, server: serving, times: int, until: float, told: Any) 
     for _ in range(times):
         if time.time() > until:
             break
-        told.send(attack(server))
+        start = time.perf_counter()
+        answer = attack(server)
+        told.send((answer, 1e3 * (time.perf_counter() - start)))
     told.close()
 
 
@@ -113,8 +120,8 @@ def still(server: serving, seconds: float) -> None:
         health(server.port)
 
 
-def hurt(attack: Attack, server: serving, times: int, seconds: float) -> Seen:
-    """Send it again and again from a process of its own, and look."""
+def hurt(attack: Attack, server: serving, unhurt: serving, times: int, seconds: float) -> Seen:
+    """Send it again and again from a process of its own, and look; `unhurt` tells what the machine alone does."""
     context = multiprocessing.get_context("fork")
     told, tells = context.Pipe(duplex=False)
     seen, before = Seen(attack.__name__), memory(server.process.pid)
@@ -123,6 +130,7 @@ def hurt(attack: Attack, server: serving, times: int, seconds: float) -> Seen:
     work.start()
     tells.close()
     while work.is_alive() or told.poll():
+        seen.aside.append(health(unhurt.port))
         try:
             seen.waits.append(health(server.port))
             ordinary(seen, server.port)
@@ -130,7 +138,9 @@ def hurt(attack: Attack, server: serving, times: int, seconds: float) -> Seen:
             seen.lost += 1
         try:
             while told.poll():
-                seen.statuses[told.recv()] += 1
+                answer, milliseconds = told.recv()
+                seen.statuses[answer] += 1
+                seen.took.append(milliseconds)
         except EOFError:
             break
         seen.megabytes = max(seen.megabytes, memory(server.process.pid, "VmHWM") - before)

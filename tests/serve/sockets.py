@@ -9,8 +9,7 @@ from contextlib import contextmanager, suppress
 
 from fewer.serve.app import Application
 from fewer.serve.start import bind, server_of
-
-GIVE_UP = 30.0  # seconds; no answer by then is a hang
+from tests.waiting import GIVE_UP_SECONDS as GIVE_UP
 
 
 @contextmanager

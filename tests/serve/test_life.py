@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import http.client
 import json
 import shutil
@@ -9,6 +11,7 @@ import signal
 import socket
 import sys
 import threading
+import weakref
 from pathlib import Path
 
 import pytest
@@ -76,6 +79,23 @@ def test_a_server_that_leaves_answers_those_who_keep_their_connection_once_more_
     assert running.ended()
 
 
+def test_whoever_has_connected_before_the_door_closes_is_let_in() -> None:
+    application, door = Application([]), bind("127.0.0.1", 0)
+    server = server_of(application)
+    server.config.load()
+    server.lifespan = server.config.lifespan_class(server.config)
+
+    async def leave(client: socket.socket) -> bytes:
+        application.door.silence = GIVE_UP
+        await server._let_in([door])
+        door.close()
+        return await asyncio.to_thread(heard, client)
+
+    with connected(door.getsockname()[1]) as client:  # the system took it; no process has
+        client.sendall(ALIVE)
+        assert b'{"status":"ok"}' in asyncio.run(leave(client))
+
+
 def test_a_server_that_leaves_does_not_wait_for_the_silent() -> None:
     running = Running(Application([]))
     with connected(running.port) as client:
@@ -92,6 +112,14 @@ def test_a_server_that_is_to_drain_is_not_ready_at_once_and_lets_others_in_for_a
     assert not application.ready and not server.should_exit
     server.handle_exit(signal.SIGTERM, None)
     assert server._leave_at < 0  # told twice: now
+
+
+def test_an_application_is_gone_when_nobody_holds_it() -> None:
+    application = Application(open_models(["control-hopper-95"]))
+    gone = weakref.ref(application)
+    del application
+    gc.collect()
+    assert gone() is None  # with its packs, which a reload has opened anew
 
 
 def answered(port: int, path: str = "/v1/models") -> list[dict[str, str]]:

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewer.serve import nested
 from fewer.serve.fields import Deadline, RequestField
 from fewer.serve.limits import Refusal
-from fewer.serve.nested import read_json
+from fewer.serve.reading import nested
+from fewer.serve.reading.nested import read_json
 from fewer.serve.written import write_json
 
 ENDLESS = Deadline.after(math.inf)
@@ -33,16 +33,54 @@ def test_numbers_are_those_of_pythons_parser(data: st.DataObject) -> None:
     number = st.integers(-128, 127) if kind.startswith("int") else st.floats(-1e30, 1e30)
     values = data.draw(st.lists(number, min_size=math.prod(whole), max_size=math.prod(whole)))
     expected = np.array(values, dtype=kind).reshape(whole)
-    text = json.dumps(
-        {"x": np.array(values, dtype=object).reshape(whole).tolist()}, indent=data.draw(st.integers(0, 2))
-    )
+    said = {"x": np.array(values, dtype=object).reshape(whole).tolist()}
+    separators = data.draw(st.sampled_from([(",", ":"), (", ", ": "), (" ,", ":")]))
+    text = json.dumps(said, indent=data.draw(st.sampled_from([None, None, 0, 2])), separators=separators)
     piece = nested._PIECE
-    nested._PIECE = data.draw(st.sampled_from([1, 7, piece]))
+    nested._PIECE = data.draw(st.sampled_from([1, 7, 20, piece]))
     try:
         found = read(text.encode(), RequestField("x", shape, kind))["x"]
     finally:
         nested._PIECE = piece
     assert found.dtype == expected.dtype and found.shape == expected.shape and np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("blank", ["", " "])
+@pytest.mark.parametrize("piece", [4, 8, 1 << 14])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "[[1,2],[3,4],[5,6]]",
+        "[[1,2],7,[3,4]]",
+        "[[1,2]7,[3,4]]",
+        "[[1,2],7[3,4]]",
+        "[[1,]2,[3,4]]",
+        "[[1,2],[3],[4,5,6]]",
+        "[[1,2],,[3,4]]",
+        "[[1,2],[3,4],]",
+        "[[1,2],[3 4]]",
+        "[[1,2],[3,[4]]]",
+        "[[1,2],[3,04]]",
+        '[[1,2],[3,"4"]]',
+        "[[1,2],[3,null]]",
+        "[[1,2],[3,4]",
+    ],
+)
+def test_lists_that_are_read_together_are_those_of_pythons_parser(
+    rows: str, piece: int, blank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nested, "_PIECE", piece)
+    text = f'{{"x":{rows.replace("],", "]," + blank)}}}' + " " * (1 << 14)
+    try:
+        expected = np.array(json.loads(text)["x"], dtype=np.float32)
+        fits = expected.shape[1:] == (2,) and bool(np.isfinite(expected).all()) and '"' not in rows
+    except ValueError:
+        fits = False
+    if fits:
+        assert np.array_equal(read(text.encode(), RequestField("x", (2,), "float32"))["x"], expected)
+        return
+    with pytest.raises(Refusal):
+        read(text.encode(), RequestField("x", (2,), "float32"))
 
 
 PIECES = st.sampled_from([*'{}[],:" ', '"x"', '"y"', '{"x":', "1", "-2.5", "1e999", "null", "true", "NaN"])

@@ -53,8 +53,8 @@ def test_a_click_on_the_map_shows_measurements_choice_and_ideal(visit: Visit, tm
     x, y = (page.locator("#map").get_attribute(f"data-{axis}") for axis in "xy")
     found = page.evaluate(_ASKED, {"x_m": int(x), "y_m": int(y)})
     for place in ("measured", "chosen", "ideal"):
-        wanted = [str(one) for one in found["access_points" if place == "chosen" else place]]
-        page.wait_for_function(_NUMBERS, arg=[place, ",".join(wanted)])
+        wanted = [f"AP {one}" for one in found["access_points" if place == "chosen" else place]]
+        page.wait_for_function(_NAMES, arg=[place, wanted])
     assert page.locator("#measured").inner_text().count("dBm") == 3
     page.wait_for_function("() => document.getElementById('whole').textContent.includes('Over the whole map')")
     page.locator("#layer").check()
@@ -67,8 +67,43 @@ def test_a_click_on_the_map_shows_measurements_choice_and_ideal(visit: Visit, tm
 
 _ASKED = """(place) => fetch("/v1/cellfree/place", { method: "POST", headers: { "content-type": "application/json" },
   body: JSON.stringify(place) }).then((answer) => answer.json())"""
-_NUMBERS = """([place, wanted]) => [...document.querySelectorAll(`#${place} li, #${place} > span:nth-child(3n + 1)`)]
-  .map((one) => parseInt(one.textContent)).join() === wanted"""
+_NAMES = """([place, wanted]) => {
+  const shown = [...document.querySelectorAll(`#${place} li, #${place} > span:nth-child(3n + 1)`)];
+  const names = shown.map((one) => one.textContent.split(/:| \\(/)[0]);  // what is said of one follows
+  return JSON.stringify(names) === JSON.stringify(wanted);
+}"""
+_LABELS = """async () => {
+  const { label } = await import("/static/cellfree/town.js");
+  const context = document.getElementById("map").getContext("2d");
+  const points = [[150, 150], [160, 158], [141, 162], [158, 140], [3, 3], [297, 150]];
+  const taken = points.map(([x, y]) => ({ x: x - 11, y: y - 11, width: 22, height: 22 }));
+  const room = { phone: [150, 175], taken, width: 300, height: 300 };
+  points.forEach((point, n) => label(context, `Roof of house ${n}`, point, room));
+  return taken;
+}"""
+
+
+def test_access_points_are_called_by_their_names_which_do_not_cover_one_another(browser: Any, server: serving) -> None:
+    page = Visit(browser, server.url, SIZES["phone"], "light", reduced_motion="reduce").page
+
+    def named(route: Any) -> None:
+        answer = route.fetch()
+        area = answer.json()
+        route.fulfill(response=answer, json={**area, "names": [f"Süd {n}" for n in range(len(area["names"]))]})
+
+    page.route("**/v1/cellfree/map*", named)
+    page.goto(f"{server.url}/cellfree")
+    page.wait_for_selector("#candidates .bar")
+    shown = page.locator("#measured > span, #chosen li, #ideal li, #candidates > span").all_inner_texts()
+    assert sum(text.startswith("Süd ") for text in shown) >= 3 + 1 + 1 + 11
+    assert page.locator("#loudest").inner_text().endswith(" dBm")
+    boxes = page.evaluate(_LABELS)
+    for n, one in enumerate(boxes[6:], start=6):
+        assert one["x"] >= 0 and one["x"] + one["width"] <= 300 and 0 <= one["y"] <= 270
+        for other in boxes[6:n]:
+            apart_x = one["x"] >= other["x"] + other["width"] or other["x"] >= one["x"] + one["width"]
+            assert apart_x or one["y"] >= other["y"] + other["height"] or other["y"] >= one["y"] + one["height"]
+    page.context.close()
 
 
 def test_a_drawn_digit_is_read_and_the_attack_changes_an_ordinary_mind(visit: Visit, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ class Doubling:
     """Stands in for a model: doubles, and remembers the sizes of its batches."""
 
     inputs = (Input("x", (), "float32"),)
+    time = None
 
     def __init__(self, wait: threading.Event | None = None) -> None:
         self.sizes: list[int] = []
@@ -126,7 +127,7 @@ def test_who_waits_too_long_is_told_and_what_runs_goes_on() -> None:
         gate = threading.Event()
         model = Doubling(gate)
         waiting = queue(model, seconds=1.0, limits=Limits(seconds=0.1))
-        running = waiting.put_row((1.0,), Deadline.after(0.1))
+        running = waiting.put_row((1.0,), Deadline.after(1.0))  # late to start, it would never run
         while not model.sizes:
             await asyncio.sleep(0.001)
         behind = waiting.put_row((2.0,), Deadline.after(0.05))

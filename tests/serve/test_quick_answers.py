@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 
 from fewer.serve.app import Application
 from fewer.serve.fields import Deadline, RequestField
-from fewer.serve.nested import read_json
+from fewer.serve.reading.nested import read_json
 from fewer.serve.written import shares, write_json
 
 LATER = Deadline.after(math.inf)

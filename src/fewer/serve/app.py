@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 import platform
@@ -14,6 +15,7 @@ from urllib.parse import urlsplit
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from starlette.concurrency import run_in_threadpool
 
 from fewer.core.errors import UserError
 from fewer.core.machine.version import VERSION
@@ -65,6 +67,7 @@ class Application:
         self._paths = {f"/v1/{task}/predict": task for task in self.services}
         self._pages = Pages(self.services)
         self.web = self._built()
+        _forget_routes()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Predictions here, all else by FastAPI."""
@@ -90,6 +93,8 @@ class Application:
                 return
             await refuse(refusal, send)
             return
+        if scope["method"] == "HEAD":  # as GET; the body is left out on its way
+            scope = {**scope, "method": "GET"}
         await self.web(scope, receive, _relative(send))
 
     def _admit(self, path: str, scope: Scope) -> None:
@@ -170,10 +175,14 @@ class Application:
         async def metrics() -> Response:
             return Response(exposition(self.metrics), media_type="text/plain; version=0.0.4")
 
+    def _description(self, web: FastAPI) -> bytes:
+        return _json(description(web.openapi(), self.services, token=self._token is not None, open_paths=_OPEN))
+
     def _add_descriptions(self, web: FastAPI) -> None:
         # written once: a client who asks for them again and again is to cost little
         listed = _json([_with_token(model) for model in self._listed] if self._token else self._listed)
         described: list[bytes] = []
+        describing = asyncio.Lock()  # it takes a tenth of a second, in a thread, once
 
         @web.get("/v1/models", summary="What is served", response_model=list[dict[str, Any]], responses=REFUSALS)
         async def models(request: Request) -> Response:
@@ -182,10 +191,18 @@ class Application:
 
         @web.get("/openapi.json", include_in_schema=False)
         async def openapi() -> Response:
-            if not described:
-                found = description(web.openapi(), self.services, token=self._token is not None, open_paths=_OPEN)
-                described.append(_json(found))
+            async with describing:
+                if not described:
+                    described.append(await run_in_threadpool(self._description, web))
             return Response(described[0], media_type="application/json")
+
+
+def _forget_routes() -> None:
+    """Empty FastAPI's caches: they keep every route's function, so an application and its packs, for good."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "fastapi"]:
+        for value in list(vars(sys.modules[name]).values()):
+            if callable(clear := getattr(value, "cache_clear", None)):
+                clear()
 
 
 def _with_token(model: dict[str, Any]) -> dict[str, Any]:

@@ -46,6 +46,8 @@ class Archive:
         except Exception as error:  # a damaged zip can raise nearly anything
             raise _damaged(error) from None
         self._parts = {part.filename.removesuffix(".npy"): part for part in self._zip.infolist()}
+        if len(self._parts) < len(self._zip.infolist()):
+            raise Refusal(422, "an npz with a name that is given twice; expected every array once")
 
     @property
     def names(self) -> list[str]:

@@ -10,6 +10,7 @@ import asyncio
 import http
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 from uvicorn.config import Config
@@ -22,20 +23,26 @@ __all__ = ["Connection", "Together"]
 
 _MOST = 1 << 16  # bytes that are held back; more goes out at once, so that the transport can say when it is full
 _SMALL, _CHUNKS = 64, 4096  # bytes of a chunk that is mostly trouble, and how many such a body may have
+_LINGER, _DROPPED = 1.0, 16 << 20  # seconds and bytes that a client who is sent away may go on sending
 _AHEAD = 16  # requests that a client may send before the first is answered
 
 
 class Together:
     """A transport that sends what is written in one round of the event loop at the round's end, in one piece."""
 
-    def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport, self._loop = transport, loop
+    def __init__(
+        self, transport: Any, loop: asyncio.AbstractEventLoop, linger: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._transport, self._loop, self._linger = transport, loop, linger
         self._held: list[bytes] = []
         self._bytes = 0
         self.written = 0  # bytes handed to the transport so far
+        self._ended = False
 
     def write(self, data: bytes) -> None:
-        """Hold it, or with what is held already send it."""
+        """Hold it, or with what is held already send it; after the end there is nobody to hear it."""
+        if self._ended:
+            return
         if not self._held:
             self._loop.call_soon(self._flush)
         self._held.append(data)
@@ -52,7 +59,18 @@ class Together:
             self._transport.write(whole)
             self.written += len(whole)
 
+    def write_eof(self) -> None:
+        """After what is held: the client knows that nothing more comes, and may still be sending."""
+        self._flush()
+        self._ended = True
+        self._transport.write_eof()
+
     def close(self) -> None:
+        """After an answer; whoever is still sending is waited for, if `linger` says so."""
+        if self._ended or self._transport.is_closing() or not self._linger():
+            self.end()
+
+    def end(self) -> None:
         """After what is held; the transport itself sends what it has before it ends."""
         self._flush()
         self._transport.close()
@@ -85,9 +103,10 @@ class Connection(HttpToolsProtocol):
         self._unwanted = 0  # bytes of a body that came after its answer
         self._taken, self._taken_by = 0, math.inf  # bytes of answers that have left, and until when more have to
         self._fault: tuple[int, str] | None = None
+        self._away: int | None = None  # bytes that came after it was sent away
 
     def connection_made(self, transport: Any) -> None:
-        super().connection_made(Together(transport, self.loop))  # type: ignore[arg-type]
+        super().connection_made(Together(transport, self.loop, self._unfinished))  # type: ignore[arg-type]
         self._timer = self.loop.call_later(self._pace, self._look)
         self._wait()
         if len(self.connections) > self._limits.connections and not self._door.made_room(self):
@@ -100,12 +119,16 @@ class Connection(HttpToolsProtocol):
 
     def leave(self) -> None:
         """Make room for another."""
-        self.transport.close()
+        self.transport.end()
 
     def data_received(self, data: bytes) -> None:
         most = self._limits.header_bytes
         for first in range(0, len(data), most):
-            if self.transport.is_closing():
+            if self._away is not None:
+                self._away += len(data) - first
+                if self._away > _DROPPED:
+                    self.transport.end()
+            if self._away is not None or self.transport.is_closing():
                 return
             part = data[first : first + most]
             self._aside += len(part)
@@ -130,7 +153,7 @@ class Connection(HttpToolsProtocol):
         if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > self._limits.header_bytes:
             self._fail(431, f"more than {self._limits.header_bytes} bytes of headers")
         if len(self.pipeline) >= _AHEAD:
-            self._fail(503, f"more than {_AHEAD} requests that wait for an earlier one's answer")
+            self._fail(429, f"more than {_AHEAD} requests that wait for an earlier one's answer")
         super().on_headers_complete()
         self._heading, self._until = False, math.inf
         if self._door.silence is not None:
@@ -145,7 +168,7 @@ class Connection(HttpToolsProtocol):
         if self.cycle.response_complete:
             self._unwanted += len(body)
             if self._unwanted > self._limits.body_bytes:
-                self.transport.close()
+                self.transport.end()
 
     def on_message_complete(self) -> None:
         self._aside = 0
@@ -163,7 +186,7 @@ class Connection(HttpToolsProtocol):
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.keep_alive = False
         elif self._door.silence is None:
-            self.transport.close()
+            self.transport.end()
         else:
             self._until = min(self._until, self.loop.time() + self._door.silence)
             self._timer.cancel()
@@ -191,9 +214,9 @@ class Connection(HttpToolsProtocol):
         elif now >= self._taken_by:
             self.transport.abort()
         if now >= self._until and not self.transport.is_closing():
-            if self._heading:
+            if self._heading and self._away is None:
                 self._refuse(408, f"headers that do not end within {self._limits.header_seconds:g} s")
-            self.transport.close()
+            self.transport.end()
 
     def _fail(self, status: int, reason: str) -> None:
         """Out of a callback of the parser, which then asks for a 400."""
@@ -201,7 +224,7 @@ class Connection(HttpToolsProtocol):
         raise ValueError(reason)
 
     def _refuse(self, status: int, reason: str) -> None:
-        if self.transport.is_closing():
+        if self.transport.is_closing() or self._away is not None:
             return
         self._door.sent_away(status, self.client, reason)
         body = json.dumps({"detail": reason}).encode()
@@ -209,4 +232,22 @@ class Connection(HttpToolsProtocol):
         lines += [f"content-length: {len(body)}", "connection: close", *["retry-after: 1"] * (status == 503)]
         if self.cycle is None or not self.cycle.response_started or self.cycle.response_complete:
             self.transport.write("\r\n".join([*lines, "", ""]).encode() + body)
-        self.transport.close()
+        self._linger()
+
+    def _unfinished(self) -> bool:
+        """Whether an answer leaves before its request has come; then its client is waited for."""
+        sending = self.cycle is not None and self.cycle.more_body and not self.cycle.disconnected
+        if sending:
+            self._linger()
+        return sending
+
+    def _linger(self) -> None:
+        """Closed while a client still sends, a connection is reset, and the answer lost on the way: wait a little."""
+        self._away, self._until = 0, self.loop.time() + _LINGER
+        self._door.waiting.setdefault(self)
+        if self.cycle is not None and not self.cycle.response_complete:  # whoever answers need not go on
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self.transport.write_eof()
+        self._timer.cancel()
+        self._timer = self.loop.call_later(_LINGER, self._look)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fewer.packs.file.tensors import Array
-from fewer.packs.program import Input
+from fewer.packs.program import Input, Time
 from fewer.serve.limits import Refusal
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
 JSON = "application/json"
 NPZ = ("application/x-npz", "application/octet-stream")
 HERE = "http://HERE"  # in examples, for this server's address
+MOST_STEPS = 1 << 14  # of a sequence, where its pack names no fewer
 _WRITTEN_OUT = 64  # numbers
 
 
@@ -44,19 +45,27 @@ class RequestField(Input):
 
     gaps: bool = False  # null in JSON, NaN in an npz, for a number that is not known
     optional: bool = False
+    longest: int = 0  # steps: a sequence of any length up to this one on its first axis; 0: of the shape's alone
     unit: str = ""
     meaning: str = ""  # in a few words
 
     def described(self) -> dict[str, Any]:
         """For people and programs that are about to ask."""
         return {
-            "shape": list(self.shape),
+            "shape": list(self.shape) if not self.longest else [-1, *self.shape[1:]],
+            **({"longest": self.longest} if self.longest else {}),
             "dtype": self.dtype,
             "optional": self.optional,
             "null": self.gaps,
             "unit": self.unit or None,
             "meaning": self.meaning or None,
         }
+
+    def fits(self, shape: tuple[int, ...]) -> bool:
+        """Whether a sample may have this shape."""
+        if not self.longest or not shape:
+            return shape == self.shape
+        return shape[1:] == self.shape[1:] and 0 < shape[0] <= self.longest
 
 
 @dataclass(frozen=True)
@@ -86,21 +95,27 @@ class Deadline:
             raise self.refusal()
 
 
-def of_inputs(inputs: Sequence[Input]) -> tuple[RequestField, ...]:
-    """A model's own inputs as fields."""
-    return tuple(RequestField(item.name, item.shape, item.dtype) for item in inputs)
+def of_inputs(inputs: Sequence[Input], time: Time | None = None) -> tuple[RequestField, ...]:
+    """A model's own inputs as fields; `time` says which are sequences of any length."""
+    sequences = time.inputs if time else ()
+    longest = min(time.most or MOST_STEPS, MOST_STEPS) if time else 0
+    return tuple(
+        RequestField(item.name, item.shape, item.dtype, longest=longest if item.name in sequences else 0)
+        for item in inputs
+    )
 
 
 def shapes(field: RequestField) -> str:
     """In words."""
-    inner = ", ".join(map(str, field.shape))
-    return f"shape [{inner}], or [samples{', ' if inner else ''}{inner}]"
+    inner = ", ".join(map(str, ("steps", *field.shape[1:]) if field.longest else field.shape))
+    most = f" of at most {field.longest} steps" if field.longest else ""
+    return f"shape [{inner}], or [samples{', ' if inner else ''}{inner}]{most}"
 
 
 def fitting(field: RequestField, shape: tuple[int, ...], most_samples: int) -> None:
     """Refuse a shape that is neither a sample's nor that of some samples; nothing has been allocated for it yet."""
     extra = len(shape) - len(field.shape)
-    if extra not in (0, 1) or shape[extra:] != field.shape or 0 in shape:
+    if extra not in (0, 1) or not field.fits(shape[extra:]) or 0 in shape:
         raise Refusal(422, f"{field.name} of shape {str(list(shape))[:80]}; expected {shapes(field)}")
     if extra and shape[0] > most_samples:
         raise too_many(most_samples)

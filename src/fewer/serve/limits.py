@@ -28,6 +28,7 @@ class Limits:
     batch_samples: int = setting(256, "samples predicted at once", "samples")
     queue_bytes: int = setting(256 << 20, "inputs that may wait for a model", "bytes")
     batch_bytes: int = setting(16 << 20, "inputs predicted at once", "bytes")
+    sequence_bytes: int = setting(128 << 20, "what sequences of a free length may take, predicted at once", "bytes")
     pending_bytes: int = setting(32 << 20, "requests being read, in all", "bytes")
     header_bytes: int = setting(16 << 10, "headers of a request", "bytes")
     headers: int = setting(100, "headers of a request", "headers")

@@ -17,7 +17,8 @@ from fewer.core.errors import MissingExtra
 from fewer.packs.compiled import missing
 from fewer.packs.file.tensors import Array
 from fewer.packs.pack import Allowance, Pack, load
-from fewer.packs.program import Input
+from fewer.packs.program import Input, Time
+from fewer.packs.runtime.runtime import Network
 from fewer.packs.show import count
 
 __all__ = ["Model", "open_models"]
@@ -41,22 +42,40 @@ class Model:
     @cached_property
     def inputs(self) -> tuple[Input, ...]:
         """What it has to be given, without the samples' axis."""
-        return next(iter(self.pack.networks.values())).inputs
+        return self._network.inputs
+
+    @property
+    def time(self) -> Time | None:
+        """Which inputs are sequences of any length, if any are."""
+        return self._network.program.time
+
+    @property
+    def _network(self) -> Network:
+        return next(iter(self.pack.networks.values()))
+
+    def samples_within(self, steps: int, most_bytes: int, most: int) -> int:
+        """How many sequences of so many steps can be predicted at once in so much memory; 0: not even one."""
+        return self._network.samples_within(steps, most_bytes // 4, most)
 
     def predict(self, arrays: Sequence[Array]) -> Array:
         """The answer to a batch, samples on axis 0; of several outputs the first."""
         answer = self.pack.predict(*arrays)
         return np.asarray(answer[0] if isinstance(answer, tuple) else answer)
 
-    def blank(self, samples: int) -> list[Array]:
+    def blank(self, samples: int, steps: int | None = None) -> list[Array]:
         """A batch of zeros: to warm up and to time."""
-        return [np.zeros((samples, *item.shape), dtype=item.dtype) for item in self.inputs]
+        program = self._network.program
+        length = program.usual if steps is None else steps
+        return [np.zeros((samples, *program.shape_of(item, length)), dtype=item.dtype) for item in self.inputs]
 
     @cached_property
     def output(self) -> Input:
-        """What it answers, without the samples' axis."""
+        """What it answers, without the samples' axis; -1 for sizes that grow with the length of its sequences."""
         found = self.predict(self.blank(1))
-        return Input("output", found.shape[1:], found.dtype.name)
+        usual = self._network.program.usual
+        other = self.predict(self.blank(1, usual - 1 or usual + 1)) if usual else found
+        shape = tuple(a if a == b else -1 for a, b in zip(found.shape, other.shape))
+        return Input("output", shape[1:], found.dtype.name)
 
     def described(self) -> dict[str, Any]:
         """What it is, as `/v1/models` says it; what it is asked is its service's to say."""

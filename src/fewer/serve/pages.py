@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -46,7 +47,7 @@ class Pages:
         web.get("/token", include_in_schema=False)(_page(STATIC / "token.html"))
         for task, folder in self._folders.items():
             web.get(f"/{task}", include_in_schema=False)(_page(folder / "index.html"))
-            web.mount(f"/static/{task}", StaticFiles(directory=folder))
+            web.mount(f"/static/{task}", _Files(directory=folder))
 
         @web.get("/v1/tasks", include_in_schema=False)
         async def tasks() -> list[dict[str, Any]]:
@@ -64,6 +65,13 @@ class Pages:
         if wants_page(request.scope):
             return FileResponse(STATIC / "missing.html", 404, headers=_HEADERS)
         return JSONResponse({"detail": "no such path; /openapi.json lists them"}, 404)
+
+
+class _Files(StaticFiles):
+    """What a page loads; its folder is also a package."""
+
+    def lookup_path(self, path: str) -> tuple[str, os.stat_result | None]:
+        return ("", None) if path.endswith((".py", ".pyc")) else super().lookup_path(path)
 
 
 def _folder(task: str) -> Path | None:

@@ -20,9 +20,9 @@ from fewer.serve.bodies import write_npz
 from fewer.serve.fields import NPZ, Deadline
 from fewer.serve.limits import Arrivals, Limits, Receive, Refusal
 from fewer.serve.models import Model
-from fewer.serve.nested import fields_of
 from fewer.serve.observe.metrics import Metrics
 from fewer.serve.queue import Queue, timed
+from fewer.serve.reading.short import fields_of
 from fewer.serve.service import Service
 
 __all__ = ["SHORT_BYTES", "SHORT_NUMBERS", "Answer", "Predictions", "Receive", "Scope", "Send", "refuse"]
@@ -158,6 +158,8 @@ class Predictions:
 
     async def body(self, headers: dict[bytes, bytes], receive: Receive, deadline: Deadline) -> bytes:
         """Read with what has arrived counted, so that many large requests cannot exhaust the memory."""
+        if headers.get(b"content-encoding", b"identity") != b"identity":
+            raise Refusal(415, "a compressed request; expected one that is not")
         length = headers.get(b"content-length")
         if length is not None and length.isdigit() and int(length) > self.limits.body_bytes:
             raise Refusal(413, f"{int(length)} bytes; expected at most {self.limits.body_bytes}")
@@ -175,7 +177,7 @@ class Predictions:
     async def predicted(self, model: Model, arrays: list[Array], deadline: Deadline) -> Array:
         """Of many samples part after part, so that others come in between and memory is that of a part."""
         queue, samples = self._queue(model), len(arrays[0])
-        most = queue.most_together
+        most = queue.most_together(arrays)
         if samples <= most:
             return await queue.put(arrays, deadline)
         parts = [slice(first, first + most) for first in range(0, samples, most)]

@@ -7,6 +7,7 @@ Longer ones go to a thread, so that the server goes on listening; meanwhile the 
 from __future__ import annotations
 
 import asyncio
+import functools
 import math
 import time
 from collections import deque
@@ -26,6 +27,7 @@ from fewer.serve.observe.metrics import ModelMetrics
 
 __all__ = ["Queue", "timed"]
 
+_LENGTHS = 1024  # of sequences, for which is remembered how many are predicted at once
 _SHORT = 0.002  # seconds that the event loop may be kept busy by one batch
 
 
@@ -35,6 +37,8 @@ class _Waiting:
     samples: int  # 0: a row
     answer: asyncio.Future[Any]
     deadline: Deadline
+    steps: int  # of its sequences; 0: those that shapes speak of
+    weight: int  # samples of the usual length that it counts for
     since: float  # on the clock of time.monotonic
 
 
@@ -51,24 +55,33 @@ class Queue:
         # a window of satellite images is a hundred thousand phones: bytes bound what waits as well as samples do
         each = sum(math.prod(item.shape) * np.dtype(item.dtype).itemsize for item in model.inputs)
         self._most_waiting = max(1, min(limits.queue_samples, limits.queue_bytes // max(each, 1)))
-        self.most_together = max(1, min(limits.batch_samples, limits.batch_bytes // max(each, 1)))
-        self.samples = 0  # that wait now
+        self._most_together = max(1, min(limits.batch_samples, limits.batch_bytes // max(each, 1)))
+        self._sequences = _Sequences(model, limits.sequence_bytes, self._most_together)
+        self.samples = 0  # that wait now, in samples of the usual length
         self._metrics = metrics
 
     def put(self, arrays: Sequence[Array], deadline: Deadline) -> asyncio.Future[Array]:
         """A place in the queue, or 503; a request larger than the whole queue is taken when nothing else waits."""
-        return self._put(arrays, len(arrays[0]), deadline)
+        return self._put(arrays, len(arrays[0]), deadline, self._sequences.steps(arrays))
+
+    def most_together(self, arrays: Sequence[Array]) -> int:
+        """How many samples such as these are predicted at once; 413 where one alone would take too much memory."""
+        steps = self._sequences.steps(arrays)
+        most = self._sequences.most(steps)
+        if not most:
+            raise Refusal(413, f"sequences of {steps} steps, of which one takes more than the server has for it")
+        return most
 
     def put_row(self, row: Sequence[Any], deadline: Deadline) -> asyncio.Future[Any]:
         """The same for one sample of plain numbers; so is its answer. Arrays are made for a whole batch only."""
         return self._put(row, 0, deadline)
 
-    def _put(self, given: Sequence[Any], samples: int, deadline: Deadline) -> asyncio.Future[Any]:
-        count = samples or 1
+    def _put(self, given: Sequence[Any], samples: int, deadline: Deadline, steps: int = 0) -> asyncio.Future[Any]:
+        count = (samples or 1) * self._sequences.weight(steps)
         if self.samples and self.samples + count > self._most_waiting:
             raise Refusal(503, f"{self.samples} samples wait already; come back in a second")
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._waiting.append(_Waiting(given, samples, future, deadline, time.monotonic()))
+        self._waiting.append(_Waiting(given, samples, future, deadline, steps, count, time.monotonic()))
         self.samples += count
         self._metrics.waiting(self.samples)
         self._plan()
@@ -86,24 +99,28 @@ class Queue:
     def _begin(self) -> None:
         self._planned = False
         batch: list[_Waiting] = []
-        samples = 0
-        while self._waiting and (not batch or samples + self._waiting[0].samples < self.most_together):
+        samples = weight = 0
+        while self._waiting and (not batch or self._joins(batch[0], self._waiting[0], samples)):
             item = self._waiting.popleft()
-            self.samples -= item.samples or 1
+            self.samples -= item.weight
             if not item.answer.done():  # given up on, or its client has gone
                 batch.append(item)
-                samples += item.samples or 1
+                samples, weight = samples + (item.samples or 1), weight + item.weight
         self._metrics.waiting(self.samples)
         if not batch:
             return
         now = time.monotonic()
         self._metrics.batch(samples, [now - item.since for item in batch])
-        if self._seconds(samples) <= _SHORT:
+        if self._seconds(weight) * self._sequences.weight(batch[0].steps) <= _SHORT:
             _deliver(batch, self._answers(batch))
             self._plan()
             return
         self._running = batch
         self._loop.run_in_executor(self._thread, self._answers, batch).add_done_callback(self._end)
+
+    def _joins(self, first: _Waiting, item: _Waiting, samples: int) -> bool:
+        """Whether it is predicted with so many that came first: sequences have to be of one length."""
+        return item.steps == first.steps and samples + item.samples < self._sequences.most(first.steps)
 
     def _end(self, work: asyncio.Future[list[Any]]) -> None:
         batch, self._running = self._running, []
@@ -146,6 +163,29 @@ class Queue:
     def close(self) -> None:
         """Wait for what runs."""
         self._thread.shutdown()
+
+
+class _Sequences:
+    """What the length of sequences means for one model: a long one weighs as much as several of the usual length."""
+
+    def __init__(self, model: Model, most_bytes: int, most: int) -> None:
+        self._time = model.time
+        self._place = [item.name in self._time.inputs for item in model.inputs].index(True) if self._time else 0
+        self._usual = model.inputs[self._place].shape[0] if self._time else 0
+
+        @functools.lru_cache(_LENGTHS)
+        def within(steps: int) -> int:
+            return model.samples_within(steps, most_bytes, most) if steps else most
+
+        self.most = within  # samples of so many steps that are predicted at once
+
+    def steps(self, arrays: Sequence[Array]) -> int:
+        """Of these; 0 where shapes are fixed."""
+        return arrays[self._place].shape[1] if self._time else 0
+
+    def weight(self, steps: int) -> int:
+        """Samples of the usual length that one counts for."""
+        return max(1, -(-steps // self._usual)) if steps else 1
 
 
 def _deliver(batch: list[_Waiting], answers: Sequence[Any]) -> None:

@@ -21,7 +21,7 @@ from fewer.serve.bodies import Archive
 from fewer.serve.fields import Deadline, RequestField, example, misnamed, named, of_inputs, samples_of
 from fewer.serve.limits import Gate, Limits, Refusal
 from fewer.serve.models import Model
-from fewer.serve.nested import read_json
+from fewer.serve.reading.nested import read_json
 from fewer.serve.written import write_json
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Service:
 
     def fields(self, model: Model) -> tuple[RequestField, ...]:
         """What a request says, one sample of each: the model's inputs, or what its field's people would rather send."""
-        return of_inputs(model.inputs)
+        return of_inputs(model.inputs, model.time)
 
     def inputs(self, model: Model, given: Mapping[str, Array]) -> list[Array]:
         """The model's inputs of a request's fields, whose shapes and numbers are right; samples are in front."""
@@ -75,10 +75,10 @@ class Service:
         if packed:
             archive = Archive(body)
             if not named(archive.names, fields):
-                own = named(archive.names, of_inputs(model.inputs))
+                own = named(archive.names, of_inputs(model.inputs, model.time))
                 if not own:
                     raise misnamed(archive.names, fields)
-                fields = of_inputs(model.inputs)
+                fields = of_inputs(model.inputs, model.time)
             unfolded = UNFOLDED * limits.body_bytes
             given = archive.read(fields, most_samples=most, most_bytes=unfolded, deadline=deadline)
         else:
@@ -117,7 +117,7 @@ class Service:
     def described(self, model: Model) -> dict[str, Any]:
         """A model as `/v1/models` lists it: what it is, what it is asked, and a request that it answers."""
         fields, output = self.fields(model), model.output
-        own = {item.name: item.described() for item in of_inputs(model.inputs)}
+        own = {item.name: item.described() for item in of_inputs(model.inputs, model.time)}
         path = f"/v1/{self.task}/predict?model={quote(model.name)}"
         return {
             **model.described(),
@@ -171,10 +171,12 @@ def object_schema(fields: Mapping[str, Schema], optional: Sequence[str] = ()) ->
 def array_schema(item: Input) -> Schema:
     """One sample of an input, or several; of a long one the shape is told in words, so that tools can make some up."""
     number: Schema = {"type": "integer" if item.dtype.startswith(("int", "uint")) else "number"}
-    one, long = number, math.prod(item.shape) > _LONG
+    longest = item.longest if isinstance(item, RequestField) else 0
+    one, long = number, math.prod(item.shape) > _LONG or longest > 0
     for size in reversed(item.shape):
         one = {"type": "array", "items": one, **({} if long else {"minItems": size, "maxItems": size})}
-    told: Schema = {"description": f"of shape {list(item.shape)}, or with samples in front"} if long else {}
+    shape = ["any length", *item.shape[1:]] if longest else list(item.shape)
+    told: Schema = {"description": f"of shape {shape}, or with samples in front"} if long else {}
     return {("anyOf" if long else "oneOf"): [one, {"type": "array", "items": one, "minItems": 1}], **told}
 
 

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable, Sequence
 
 from fewer.core.errors import UserError
+from fewer.core.machine.memory import let_go
 from fewer.serve.app import Application
 from fewer.serve.door import LOCAL, NAME
 from fewer.serve.observe.history import History
@@ -81,7 +82,7 @@ def serve(
     def working(chosen: Application) -> Work:
         def work(worker: int, alive: Alive) -> None:
             chosen.metrics.be(worker)
-            gc.collect()
+            let_go()
             gc.freeze()  # modules and models stay for good: looking through them again would stall requests
 
             async def looking() -> None:
@@ -112,4 +113,6 @@ def serve(
 
     # whoever connects after the last worker has closed its door is to be refused, not to wait for nobody
     again = renewed if opened else None
-    Workers(workers, working(application), renewed=again, events=history, leave=listening.close).run()
+    group = Workers(workers, working(application), renewed=again, events=history, leave=listening.close)
+    del application  # the workers' own: it goes when others take over
+    group.run()

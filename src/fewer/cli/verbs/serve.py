@@ -82,14 +82,15 @@ def run(arguments: argparse.Namespace) -> None:
             access_log=arguments.access_log,
         )
 
-    application = opened()
+    first = [opened()]  # handed over below: nobody is to hold it when another has taken its place
+    models = first[0].metrics.models
     listening = bind(arguments.host, arguments.port)
     where = address(listening)
     if arguments.json:
-        show({"url": where, "models": application.metrics.models}, True)
+        show({"url": where, "models": models}, True)
     else:
-        show(f"{where}  {', '.join(application.metrics.models)}  (Ctrl-C stops)", False)
+        show(f"{where}  {', '.join(models)}  (Ctrl-C stops)", False)
     import sys
 
     sys.stdout.flush()
-    serve(application, listening, arguments.workers, opened=opened, drain_seconds=arguments.drain_seconds)
+    serve(first.pop(), listening, arguments.workers, opened=opened, drain_seconds=arguments.drain_seconds)

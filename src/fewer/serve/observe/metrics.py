@@ -18,7 +18,7 @@ from fewer.serve.observe.process import open_files, resident_bytes
 
 __all__ = ["AWAY", "BATCH", "SECONDS", "STATUSES", "Histogram", "Metrics", "ModelMetrics", "Series"]
 
-AWAY = (400, 401, 408, 421, 431, 503)  # what is said before any task is asked
+AWAY = (400, 401, 408, 421, 429, 431, 503)  # what is said before any task is asked
 STATUSES = (200, 400, 401, 404, 405, 408, 413, 415, 421, 422, 500, 503, 504)
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 BATCH = tuple(float(1 << n) for n in range(9))  # samples predicted together

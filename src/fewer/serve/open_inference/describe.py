@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fewer.packs.program import Input
-from fewer.serve.fields import JSON
+from fewer.serve.fields import JSON, RequestField, of_inputs
 from fewer.serve.models import Model
 from fewer.serve.open_inference.tensors import datatype
 from fewer.serve.service import Schema, Service, object_schema
@@ -87,7 +87,7 @@ def _example(item: Input) -> Schema:
 def _request(model: Model) -> Schema:
     inputs: Schema = {
         "type": "array",
-        "prefixItems": [_input(item) for item in model.inputs],
+        "prefixItems": [_input(field) for field in of_inputs(model.inputs, model.time)],
         "items": False,
         "minItems": len(model.inputs),
         "maxItems": len(model.inputs),
@@ -99,7 +99,7 @@ def _request(model: Model) -> Schema:
     return object_schema(fields, ("id", "parameters", "outputs"))
 
 
-def _input(item: Input) -> Schema:
+def _input(item: RequestField) -> Schema:
     """One sample of it, as many numbers as it has; more samples are more numbers, which a schema cannot count."""
     whole = item.dtype.startswith(("int", "uint"))
     size = math.prod(item.shape)

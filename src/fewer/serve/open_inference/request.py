@@ -15,18 +15,16 @@ from typing import Any
 import numpy as np
 
 from fewer.packs.file.tensors import Array
-from fewer.packs.program import Input
-from fewer.serve.fields import Deadline, RequestField, checked, too_many
+from fewer.serve.fields import Deadline, RequestField, checked, of_inputs, shapes, too_many
 from fewer.serve.limits import Refusal
 from fewer.serve.models import Model
-from fewer.serve.nested import fields_of, read_numbers
 from fewer.serve.open_inference.tensors import datatype
+from fewer.serve.reading.nested import read_numbers
+from fewer.serve.reading.short import fields_of
 
 __all__ = ["Asked", "read"]
 
-_DATA = re.compile(
-    rb'"data"[ \t\n\r]{0,64}:[ \t\n\r]{0,64}(\[[^"{}]*\])'
-)  # no string can hold this: its quotes would be escaped
+_DATA = re.compile(rb'"data"[ \t\n\r]{0,64}:[ \t\n\r]{0,64}\[')  # no string can hold this: its quotes would be escaped
 _MOST_JSON = 1 << 14  # bytes that are left of the object without its numbers
 _MOST_TENSORS = 32
 _ELSEWHERE = ("shared_memory_region", "shared_memory_byte_size", "shared_memory_offset", "classification")
@@ -46,27 +44,41 @@ def read(body: bytes, header_length: int | None, model: Model, *, most_samples: 
     if header_length is not None and header_length > len(body):
         raise Refusal(400, f"Inference-Header-Content-Length {header_length} in a body of {len(body)} bytes")
     text, behind = (body, b"") if header_length is None else (body[:header_length], memoryview(body)[header_length:])
-    numbers: list[bytes] = []
-
-    def cut(found: re.Match[bytes]) -> bytes:
-        numbers.append(found[1])
-        return b'"data":%d' % (len(numbers) - 1)
-
-    rest = _DATA.sub(cut, text)
-    if len(rest) > _MOST_JSON:
-        raise Refusal(413, f"{len(rest)} bytes of JSON without its numbers; expected at most {_MOST_JSON}")
+    rest, numbers = _cut(text)
     asked = fields_of(rest)
     given = _tensors(asked, "inputs")
     sources = _sources(given, numbers, memoryview(behind))
     by_name = {str(item.get("name")): item for item in given}
-    wanted = [item.name for item in model.inputs]
+    fields = of_inputs(model.inputs, model.time)
+    wanted = [field.name for field in fields]
     if sorted(by_name) != sorted(wanted) or len(given) != len(wanted):
         told = ", ".join(name[:40] for name in list(by_name)[:8]) or "none"
         raise Refusal(400, f"inputs {told}; expected {', '.join(wanted)}")
-    arrays = [_array(item, by_name[item.name], sources[item.name], most_samples, deadline) for item in model.inputs]
+    arrays = [_array(field, by_name[field.name], sources[field.name], most_samples, deadline) for field in fields]
     if len({len(array) for array in arrays}) > 1:
         raise Refusal(400, "inputs of different numbers of samples; expected the same in each")
     return Asked(_identifier(asked), arrays, _binary(asked))
+
+
+def _cut(text: bytes) -> tuple[bytes, list[bytes]]:
+    """The object with a number for each list of numbers, and those lists: by searches that hold up nobody for long."""
+    numbers: list[bytes] = []
+    rest, at = b"", 0
+    while (start := text.find(b'"data"', at)) >= 0 and len(numbers) < _MOST_TENSORS and len(rest) <= _MOST_JSON:
+        found = _DATA.match(text, start)
+        first = found.end() - 1 if found else start
+        ends = [end for mark in b'"{}' if (end := text.find(mark, first + 1)) >= 0]
+        last = text.rfind(b"]", first, min(ends, default=len(text))) if found else -1
+        if last < 0:
+            rest, at = rest + text[at : start + 6], start + 6
+            continue
+        rest += text[at:start] + b'"data":%d' % len(numbers)
+        numbers.append(text[first : last + 1])
+        at = last + 1
+    left = len(rest) + len(text) - at
+    if left > _MOST_JSON:
+        raise Refusal(413, f"{left} bytes of JSON without its numbers; expected at most {_MOST_JSON}")
+    return rest + text[at:], numbers
 
 
 def _tensors(asked: Mapping[str, Any], word: str) -> list[dict[str, Any]]:
@@ -107,24 +119,23 @@ def _sources(
 
 
 def _array(
-    item: Input, said: Mapping[str, Any], source: bytes | memoryview, most_samples: int, deadline: Deadline
+    field: RequestField, said: Mapping[str, Any], source: bytes | memoryview, most_samples: int, deadline: Deadline
 ) -> Array:
-    field = RequestField(item.name, item.shape, item.dtype)
-    if said.get("datatype") != datatype(item.dtype):
+    if said.get("datatype") != datatype(field.dtype):
         told = str(said.get("datatype"))[:20]
-        raise Refusal(400, f"{item.name} of datatype {told}; expected {datatype(item.dtype)}")
+        raise Refusal(400, f"{field.name} of datatype {told}; expected {datatype(field.dtype)}")
     shape = said.get("shape")
-    inner = list(item.shape)
-    if not isinstance(shape, list) or any(type(n) is not int for n in shape) or shape[1:] != inner or shape[:1] < [1]:
-        expected = ", ".join(["samples", *map(str, inner)])
-        raise Refusal(400, f"{item.name} of shape {str(shape)[:80]}; expected [{expected}]")
+    whole = isinstance(shape, list) and all(type(n) is int for n in shape)
+    if not isinstance(shape, list) or not whole or not field.fits(tuple(shape[1:])) or shape[:1] < [1]:
+        expected = shapes(field).partition(" or ")[2]
+        raise Refusal(400, f"{field.name} of shape {str(shape)[:80]}; expected {expected}")
     if shape[0] > most_samples:
         raise too_many(most_samples)
     if isinstance(source, bytes):
         return read_numbers(source, field, tuple(shape), deadline)
-    kind = np.dtype(item.dtype).newbyteorder("<")
+    kind = np.dtype(field.dtype).newbyteorder("<")
     if len(source) != math.prod(shape) * kind.itemsize:
-        raise Refusal(400, f"{item.name} of {len(source)} bytes; its shape needs {math.prod(shape) * kind.itemsize}")
+        raise Refusal(400, f"{field.name} of {len(source)} bytes; its shape needs {math.prod(shape) * kind.itemsize}")
     # a copy: bytes behind JSON begin anywhere, and the kernels want numbers at whole addresses
     return checked(field, np.frombuffer(source, dtype=kind).reshape(shape).copy())
 

@@ -85,8 +85,6 @@ class OpenInference:
             raise Refusal(405, f"{scope['method']}; expected POST", (("allow", "POST"),))
         _checked_version(model, version)
         headers = dict(scope["headers"])
-        if headers.get(b"content-encoding", b"identity") != b"identity":
-            raise Refusal(415, "a compressed request; expected one that is not")
         length = headers.get(_LENGTH)
         if length is not None and not (length.isdigit() and len(length) < 12):
             raise Refusal(400, "Inference-Header-Content-Length; expected a number of bytes")

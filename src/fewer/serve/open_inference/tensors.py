@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fewer.packs.program import Input
+from fewer.serve.fields import RequestField, of_inputs
 from fewer.serve.models import Model
 
 __all__ = ["PLATFORM", "datatype", "metadata", "tensor"]
@@ -27,8 +28,10 @@ def datatype(dtype: str) -> str:
 
 
 def tensor(item: Input) -> dict[str, Any]:
-    """An input or output as metadata describes it; -1 is the number of samples."""
-    return {"name": item.name, "datatype": datatype(item.dtype), "shape": [-1, *item.shape]}
+    """An input or output as metadata describes it; -1 is the number of samples, or of steps of a sequence."""
+    longest = item.longest if isinstance(item, RequestField) else 0
+    shape = (-1, *item.shape[1:]) if longest else item.shape
+    return {"name": item.name, "datatype": datatype(item.dtype), "shape": [-1, *shape]}
 
 
 def metadata(model: Model) -> dict[str, Any]:
@@ -37,7 +40,7 @@ def metadata(model: Model) -> dict[str, Any]:
         "name": model.name,
         "versions": [model.version],
         "platform": PLATFORM,
-        "inputs": [tensor(item) for item in model.inputs],
+        "inputs": [tensor(field) for field in of_inputs(model.inputs, model.time)],
         "outputs": [tensor(model.output)],
         "parameters": {"task": model.task, "digest": f"sha256:{model.digest}"},
     }

@@ -7,10 +7,13 @@ all is answered with `connection: close`, and then it ends.
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import math
 import signal
+import socket
 import time
-from functools import partial
+from contextlib import suppress
 from typing import Any
 
 import uvicorn
@@ -51,6 +54,23 @@ class Server(uvicorn.Server):
         self._application.door.silence = silence
         self._leave_at = min(self._leave_at, time.monotonic() + after)
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let in whoever has connected already: when the last process closes its door, the system resets them."""
+        await self._let_in(sockets or [])
+        await super().shutdown(sockets)
+
+    async def _let_in(self, doors: list[socket.socket]) -> None:
+        loop = asyncio.get_running_loop()
+        made: Any = self.config.http_protocol_class
+        kind = functools.partial(made, self.config, self.server_state, self.lifespan.state)
+        for door in doors:
+            door.setblocking(False)
+            with suppress(OSError):  # nobody is left, or another process took them
+                while True:
+                    client, _ = door.accept()
+                    client.setblocking(False)
+                    await loop.connect_accepted_socket(kind, client)
+
     async def on_tick(self, counter: int) -> bool:
         """Ten times a second."""
         if time.monotonic() >= self._leave_at:
@@ -62,7 +82,7 @@ def server_of(application: Application, alive: Alive | None = None, *, drain_sec
     """uvicorn around the application, with its limits on connections."""
     config = uvicorn.Config(
         application,
-        http=partial(Connection, door=application.door),  # type: ignore[arg-type]
+        http=functools.partial(Connection, door=application.door),  # type: ignore[arg-type]
         ws="none",
         log_level="error",  # whom it warns of is counted and told by the door
         access_log=False,

@@ -7,10 +7,11 @@ import multiprocessing.connection
 import os
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fewer.core.errors import UserError
+from fewer.core.machine.memory import let_go
 from fewer.serve.processes.slot import Slot, Work
 
 __all__ = ["RENEW", "STOP", "Events", "Workers", "obey"]
@@ -53,7 +54,8 @@ class Workers:
     ) -> None:
         # forked, so that models lie in memory once and counters are shared
         self._context: Any = multiprocessing.get_context("fork")
-        self._count, self._work, self._renewed, self._events = count, work, renewed, events or Events()
+        self._count, self._renewed, self._events = count, renewed, events or Events()
+        self._first = [work]  # until it is started: afterwards those who do it hold it alone
         self._leave = leave  # called when told to stop: what is held for workers is let go of
         self._parent = os.getpid()
         self._slots: list[Slot] = []
@@ -68,7 +70,7 @@ class Workers:
         self._told.setblocking(False)
         self._tells.setblocking(False)
         before = signal.set_wakeup_fd(self._tells.fileno(), warn_on_full_buffer=False)
-        self._slots = self._made(self._work)
+        self._slots = self._made(self._first.pop())
         signal.signal(RENEW, self._renew)
         obey(self._stop)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (RENEW,))
@@ -98,6 +100,7 @@ class Workers:
         signal.set_wakeup_fd(-1)
         self._told.close()
         self._tells.close()
+        self._slots, self._next = [], []  # others' work, which may be that of packs this one does not serve
 
         async def alive() -> None:
             slot.mark()
@@ -124,15 +127,20 @@ class Workers:
     def _look(self) -> None:
         self._retired = [process for process in self._retired if process.is_alive()]
         self._worked = self._worked or any(slot.works for slot in self._slots)
-        for slot in self._slots:
-            self._keep(slot, give_up=self._hopeless)
+        self._keep_all(self._slots, give_up=self._hopeless)
         if all(slot.wait is not None for slot in self._slots):
             min(self._slots, key=lambda slot: slot.wait or 0.0).hurry()
         if self._next:
             self._take_over()
+            if not self._next:
+                let_go()  # of the work of those who leave, which is full of circles and holds packs
         elif self._asked:
             self._asked = False
             self._open()
+
+    def _keep_all(self, slots: Sequence[Slot], give_up: Callable[[], bool]) -> None:
+        for slot in slots:
+            self._keep(slot, give_up)
 
     def _keep(self, slot: Slot, give_up: Callable[[], bool]) -> None:
         """Start it anew if it has ended and may be."""
@@ -176,8 +184,7 @@ class Workers:
 
     def _take_over(self) -> None:
         """The old ones go when all of the new ones are there; if those end again and again, they go."""
-        for slot in self._next:
-            self._keep(slot, give_up=self._unfit)
+        self._keep_all(self._next, give_up=self._unfit)
         good = all(slot.works and slot.wait is None for slot in self._next)
         if not good and not self._unfit():
             return

@@ -1,0 +1,1 @@
+"""Requests in JSON as arrays: short ones at once, long ones piece by piece."""
