@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fewer.cli import main
 from fewer.core.errors import UserError
-from fewer.systems.cellfree.maps import map_of
+from fewer.systems.cellfree.maps import Box, _labels, map_of
 from fewer.systems.cellfree.task.selectors.selector import Nearest
 from fewer.systems.cellfree.task.settings import Settings
 from fewer.systems.cellfree.task.survey import World
@@ -107,6 +107,15 @@ def test_the_reports_map_names_access_points_and_lies_inside_its_frame(tmp_path:
     assert ">roof</text>" in text and "a&lt;b&gt;" in text and "a<b>" not in text
     places = [float(part.partition('"')[0]) for key in ('cx="', 'cy="') for part in text.split(key)[1:]]
     assert len(places) > 8 and all(0 <= place <= 400 for place in places)
+
+
+def test_names_on_the_reports_map_do_not_cover_one_another() -> None:
+    points, taken = np.array([[200.0, 200.0], [204.0, 203.0], [392.0, 60.0]]), list[Box]()
+    texts = _labels(points, ["Marktplatz", "Rathaus Süd", "Hbf"], taken)
+    assert [">Marktplatz<" in texts[0], ">Rathaus Süd<" in texts[1], 'text-anchor="end"' in texts[2]] == [True] * 3
+    (left, top, right, bottom), second, third = taken
+    assert second[0] >= right or second[2] <= left or second[1] >= bottom or second[3] <= top
+    assert third[2] <= 400
 
 
 def without_header(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["LEGEND", "map_of"]
 
 _SIDE, _PIXELS = 400, 80
+_LETTER = 8.0  # width of a letter in the map's pixels, rather too wide
+Box = tuple[float, float, float, float]  # left, top, right, bottom
 LEGEND = (
     '<ul class="legend"><li><i class="c4"></i>phone</li><li><i class="c0"></i>chosen to serve</li>'
     '<li><i class="c2"></i>ring: should serve</li><li><i class="c1"></i>dashed: the cluster of candidates</li>'
@@ -48,7 +51,10 @@ def map_of(world: World, phone: Floats, selection: Selection) -> str:
     parts += [f'<circle class="ring" cx="{p[0]:.1f}" cy="{p[1]:.1f}" r="8.5"/>' for p in place[true]]
     parts += [_dot(place[n], 4.6, "c0", f"{deployment.name(int(n))}, chosen") for n in chosen]
     parts.append(_dot(here, 6.5, "c4", "the phone"))
-    parts += [_name(place[n], deployment.name(int(n))) for n in np.union1d(chosen, true)]
+    named = np.union1d(chosen, true).astype(int)
+    marks = [(x - 9, y - 9, x + 9, y + 9) for x, y in [*place[named].tolist(), here.tolist()]]
+    marks.append((0.0, _SIDE - 30.0, 12 + 0.5 * _SIDE, float(_SIDE)))  # the scale
+    parts += [*_labels(place[named], [deployment.name(int(n)) for n in named], marks), _scale(side)]
     said = _said(deployment, chosen, true)
     label = html.escape(f"map of {side:,.0f} m x {side:,.0f} m: {said}")
     return (
@@ -75,12 +81,46 @@ def _dot(place: Floats, radius: float, kind: str, said: str) -> str:
     return f'<circle class="{kind}" cx="{place[0]:.1f}" cy="{place[1]:.1f}" r="{radius}">{title}</circle>'
 
 
-def _name(place: Floats, said: str) -> str:
-    """Beside its access point, on the side where there is room."""
-    left = place[0] > 0.7 * _SIDE
-    at, anchor = (place[0] - 12, "end") if left else (place[0] + 12, "start")
-    y = min(max(place[1] + 4, 12.0), _SIDE - 5.0)
-    return f'<text class="halo" x="{at:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html.escape(said)}</text>'
+def _labels(points: Floats, said: list[str], taken: list[Box]) -> list[str]:
+    """Names beside their access points, each where it covers least of what is there already and of other names."""
+    found = []
+    for place, name in zip(points, said):
+        wide = _LETTER * len(name)
+        sides = [
+            (place[0] + 12, place[1] + 4, "start"), (place[0] - 12, place[1] + 4, "end"),
+            (place[0], place[1] - 13, "middle"), (place[0], place[1] + 21, "middle"),
+        ]  # fmt: skip
+        boxes = [_box(x, y, wide, anchor) for x, y, anchor in sides]
+        costs = [sum(_covered(box, other) for other in taken) + 4 * _outside(box) for box in boxes]
+        best = int(np.argmin(costs))
+        x, y, anchor = sides[best]
+        taken.append(boxes[best])
+        found.append(f'<text class="halo" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html.escape(name)}</text>')
+    return found
+
+
+def _box(x: float, y: float, wide: float, anchor: str) -> Box:
+    left = x - {"start": 0.0, "middle": wide / 2, "end": wide}[anchor]
+    return left, y - 11, left + wide, y + 4
+
+
+def _covered(one: Box, other: Box) -> float:
+    across = min(one[2], other[2]) - max(one[0], other[0])
+    return max(across, 0.0) * max(min(one[3], other[3]) - max(one[1], other[1]), 0.0)
+
+
+def _outside(box: Box) -> float:
+    return (box[2] - box[0]) * (box[3] - box[1]) - _covered(box, (0.0, 0.0, _SIDE, _SIDE))
+
+
+def _scale(side_m: float) -> str:
+    """A line of a round length, with its metres."""
+    metres = 2 * 10 ** math.floor(math.log10(side_m / 4))
+    text = f"{metres / 1000:g} km" if metres >= 1000 else f"{metres:g} m"
+    end = 12 + _SIDE * metres / side_m
+    line = f'x1="12" x2="{end:.1f}" y1="{_SIDE - 10}" y2="{_SIDE - 10}" stroke="currentColor" stroke-width="2"'
+    name = f'class="halo" x="{(12 + end) / 2:.1f}" y="{_SIDE - 15}" text-anchor="middle"'
+    return f"<line {line}/><text {name}>{text}</text>"
 
 
 def _heard(world: World, master: int) -> str:

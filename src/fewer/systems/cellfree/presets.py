@@ -46,6 +46,10 @@ PRESETS: dict[str, dict[str, Any]] = {
     "paper-density-50": {
         **_PAPER, "settings": {**_LITERAL, "access_points": 50, "side_m": AREAS_M["paper-density"][50]}
     },
+    # kriging's answer in a network: the local model, twice as wide, learns from phones imagined on kriging's map
+    "distilled": {
+        "settings": {"model": "distilled", "width": 192}, "steps": 10_000, "batch": 400
+    },
     # Scalable cell-free massive MIMO systems (2020), the paper's reference 3: without correlation, wrapped 2 km
     "ref3": {
         "settings": {"side_m": 2000.0, "wrap": True, "shadowing_db": 10.0, "decorrelation_m": 0.0,

@@ -90,6 +90,7 @@ SYSTEM = System(
             "every selector against what is possible, and what it may know",
             settings=f"{_AT}.studies.selectors:selectors_settings",
             plan=f"{_AT}.studies.selectors:selectors_plan",
+            pieces=f"{_AT}.studies.selectors:selectors_pieces",
             remarks=f"{_AT}.studies.remarks:selectors",
         ),
         "cellfree/ceiling": Study(

@@ -1,4 +1,4 @@
-"""Selections a second: the local model in torch at two network sizes, pruned and packed, and one phone at a time.
+"""Selections a second: the local model in torch at two sizes, pruned and packed, one phone at a time, distilled.
 
 Speeds do not depend on the values of weights, so networks are fresh and masks random; what pruning costs in quality
 is a study's question. Everything is timed in turns within one run; the ratio is how far ours is beyond what is asked.
@@ -21,7 +21,11 @@ from fewer.core.mask import prunable
 from fewer.core.seed import Stream
 from fewer.packs import pack
 from fewer.packs.trace.trace import trace
+from fewer.systems.cellfree.presets import PRESETS
+from fewer.systems.cellfree.studies.cost import costs
 from fewer.systems.cellfree.task.models.site import site_network, site_reports
+from fewer.systems.cellfree.task.selectors.kriging import Kriging
+from fewer.systems.cellfree.task.selectors.trained import Trained
 from fewer.systems.cellfree.task.settings import Settings
 from fewer.systems.cellfree.task.task import CellFree, Phones, phones_of
 
@@ -63,7 +67,25 @@ def run(quick: bool = False) -> list[Row]:
         _fast("pruned to 90 %, through a pack, batches", speed["pack"], 200_000.0),
         _short("one phone, the master's own pack", 1e6 * single["site"]),
         _short("one phone, the whole network's pack", 1e6 * single["whole"]),
+        *_teacher(small, quick),
     ]  # fmt: skip
+
+
+def _teacher(task: CellFree, quick: bool) -> list[Row]:
+    """The distilled selector beside kriging, which taught it, and beside the local model; both networks dense."""
+    train, words = task.survey("train"), PRESETS["distilled"]["settings"]
+    ready = {
+        "local": Trained("local", steps=0), "kriging": Kriging(),
+        "distilled": Trained("distilled", steps=0, changes={"width": words["width"]}),
+    }  # fmt: skip
+    fitted = {name: one.fit(task.world, survey=train) for name, one in ready.items()}
+    cost = costs(fitted, task.world.survey(1000 if quick else BATCH, part="speed"))
+    found = {name: one["batch_us"] for name, one in cost.items()}
+    ours = found["distilled"]
+    return [
+        Row("distilled, cost a phone in batches", ours, found["local"], "us", found["local"] / ours, "local", 0.1),
+        Row("the same beside its teacher", ours, found["kriging"], "us", found["kriging"] / ours, "kriging"),
+    ]
 
 
 def _task(access_points: int) -> CellFree:

@@ -2,7 +2,7 @@
 import { ask, asked, byId, header, isDense, make, modelsOf, newest, onTheme, sparsity, trouble } from "/static/base.js";
 import { animate, still } from "/static/pictures.js";
 import { tell, tellMap } from "./panel.js";
-import { drawTown, metres, rightPicture, signalPicture } from "./town.js";
+import { drawTown, metres, rightPicture, signalPicture, strengths } from "./town.js";
 
 const map = byId("map");
 const ABOVE = 44; // pixels that the phone stays above a finger, so that one sees it
@@ -25,6 +25,7 @@ function paint() {
   const right = byId("layer").checked && quality;
   background = right ? rightPicture(quality) : signalPicture(area);
   byId("rightness").hidden = !right;
+  byId("strength").hidden = Boolean(right);
   map.dataset.layer = right ? "right" : "signal";
   draw();
 }
@@ -43,7 +44,8 @@ function move(x, y) {
   draw();
 }
 
-const placed = (x, y) => { move(x, y); put(phone); };
+// on whole metres, so that what is told is what was asked for
+const placed = (x, y) => { move(Math.round(x), Math.round(y)); put(phone); };
 
 function walk(on) {
   walking = on;
@@ -101,10 +103,12 @@ async function load() {
   byId("few").textContent = area.measured;
   byId("many").textContent = area.access_points.length;
   byId("threshold").textContent = area.threshold_db;
-  const wide = `${area.side_m / 1000} km × ${area.side_m / 1000} km`;
-  byId("scale").textContent = `${area.access_points.length} access points on ${wide}; the bluer, the stronger the strongest signal. `
-    + (area.sends_dbm === null ? "Signals as they were measured." : `Signals are simulated, in dBm for access points that send ${area.sends_dbm} dBm (1 mW).`)
-    + " Signal: the power of those picked that should serve, as a share of the power of all that should.";
+  const wide = area.side_m < 1000 ? `${Math.round(area.side_m)} m` : `${Math.round(area.side_m / 10) / 100} km`;
+  [byId("weakest").textContent, byId("loudest").textContent] = strengths(area).map((value) => `${value} dBm`);
+  byId("candidates").style.minHeight = `${1.66 * (area.candidates + 1)}rem`;
+  byId("scale").textContent = `${area.access_points.length} access points on ${wide} × ${wide}. `
+    + (area.sends_dbm === null ? "Signals as they were measured." : `Signals are simulated, in dBm for access points (AP) that send ${area.sends_dbm} dBm (1 mW).`)
+    + " Share of the signal: the power of those picked that should serve, as a share of the power of all that should.";
   paint();
   placed(metres(area, 0.5, 0), metres(area, 0.5, 1));
   quality = await ask(`/v1/cellfree/quality?model=${name}`);

@@ -1,7 +1,8 @@
 // What is said beside the map, in words and units.
 import { byId, make, percent } from "/static/base.js";
+import { called } from "./town.js";
 
-const chip = (one, kind, words = "") => make("li", { class: kind }, words ? `${one} ${words}` : `${one}`);
+const chip = (name, kind, words = "") => make("li", { class: kind }, words ? `${name}: ${words}` : name);
 
 function bar(share, other) {
   const fill = make("i");
@@ -24,20 +25,21 @@ export function tell(found, area) {
   verdict(found);
   const [ideal, chosen] = [new Set(found.ideal), new Set(found.access_points)];
   byId("gained").textContent = `${percent(found.signal.chosen)} of the signal from ${area.measured} measurements`;
-  byId("chosen").replaceChildren(...found.access_points.map((one) => (ideal.has(one) ? chip(one, "right") : chip(one, "wrong", "needless"))));
-  byId("ideal").replaceChildren(...found.ideal.map((one) => (chosen.has(one) ? chip(one, "right")
-    : chip(one, "missed", found.candidates.includes(one) ? "missed" : "missed, no candidate"))));
+  const name = (one) => called(area, one);
+  byId("chosen").replaceChildren(...found.access_points.map((one) => (ideal.has(one) ? chip(name(one), "right") : chip(name(one), "wrong", "needless"))));
+  byId("ideal").replaceChildren(...found.ideal.map((one) => (chosen.has(one) ? chip(name(one), "right")
+    : chip(name(one), "missed", found.candidates.includes(one) ? "missed" : "missed, no candidate"))));
   const top = Math.max(...found.rsrp_db.filter((value) => value !== null));
   byId("measured").replaceChildren(...found.measured.flatMap((one, index) => {
     const value = found.rsrp_db[index];
-    const name = `${one}${index === 0 ? " (strongest)" : ""}`;
-    if (value === null) return [make("span", {}, name), make("span", { class: "soft" }, "not reported"), make("span", {}, "")];
-    return [make("span", {}, name), bar(Math.max(0.03, 1 + (value - top) / 45), index > 0), make("span", {}, `${value.toFixed(1)} dBm`)];
+    const who = `${name(one)}${index === 0 ? " (strongest)" : ""}`;
+    if (value === null) return [make("span", {}, who), make("span", { class: "soft" }, "not heard"), make("span", {}, "")];
+    return [make("span", {}, who), bar(Math.max(0.03, 1 + (value - top) / 45), index > 0), make("span", {}, `${value.toFixed(1)} dBm`)];
   }));
   const order = found.candidates.map((one, index) => [one, found.probabilities[index]]).sort((a, b) => b[1] - a[1]);
   byId("candidates").replaceChildren(...order.flatMap(([one, share]) => [
-    make("span", {}, `${one}${ideal.has(one) ? " ✓" : ""}`), bar(share, !chosen.has(one)),
-    make("span", {}, `${percent(share)} (${found.below_master_db[one].toFixed(0)} dB)`)]));
+    make("span", {}, `${name(one)}${ideal.has(one) ? " ✓" : ""}`), bar(share, !chosen.has(one)),
+    make("span", {}, `${percent(share)}, ${one === found.master ? "strongest" : `${found.below_master_db[one].toFixed(0)} dB below`}`)]));
 }
 
 // Over the whole map: against measuring everyone, and against the strongest alone.

@@ -34,7 +34,7 @@ export async function picture(canvas, models, told) {
     const place = { x_m: from.x_m + part * (to.x_m - from.x_m), y_m: from.y_m + part * (to.y_m - from.y_m) };
     // half of the town, so that the lines can be seen; it follows the phone slowly
     const view = { side_m: area.side_m / 2, corner_m: [0, 1].map((axis) => metres(area, 0.25 + 0.6 * ((axis ? place.y_m : place.x_m) - metres(area, 0.5, axis)) / area.side_m, axis)) };
-    drawTown(canvas, { area, view, background, found: found[Math.round(at) % PLACES], place });
+    drawTown(canvas, { area, view, background, found: found[Math.round(at) % PLACES], place, rings: false });
   });
   for (const place of way.slice(1)) found.push(await asking(place));
 }

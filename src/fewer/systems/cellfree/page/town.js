@@ -2,10 +2,15 @@
 import { colour } from "/static/base.js";
 import { raster, rgb, surface, words } from "/static/pictures.js";
 
-// the strongest signal at every place, as a wash of blue; rows go with y, which points up
-export function signalPicture({ strength_db: grid }) {
+export function strengths({ strength_db: grid }) {
   const all = grid.flat();
-  const [low, high] = [all.reduce((a, b) => Math.min(a, b)), all.reduce((a, b) => Math.max(a, b))];
+  return [all.reduce((a, b) => Math.min(a, b)), all.reduce((a, b) => Math.max(a, b))];
+}
+
+// the strongest signal at every place, as a wash of blue; rows go with y, which points up
+export function signalPicture(area) {
+  const { strength_db: grid } = area;
+  const [low, high] = strengths(area);
   const blue = rgb("blue");
   const side = grid.length;
   return raster(grid[0].length, side, (place) => {
@@ -27,6 +32,9 @@ export function rightPicture({ side, missed, needless }) {
 export const share = (area, value, axis) => (value - area.corner_m[axis]) / area.side_m;
 export const metres = (area, part, axis) => area.corner_m[axis] + part * area.side_m;
 
+// what its owner calls an access point; the numbers of nameless ones are said to be access points
+export const called = ({ names }, one) => (names[one] === `${one}` ? `AP ${one}` : names[one]);
+
 function circle(context, [x, y], radius, { fill, stroke, width = 2 }) {
   context.beginPath();
   context.arc(x, y, radius, 0, 2 * Math.PI);
@@ -34,10 +42,10 @@ function circle(context, [x, y], radius, { fill, stroke, width = 2 }) {
   if (stroke) { context.strokeStyle = colour(stroke); context.lineWidth = width; context.stroke(); }
 }
 
-function marks({ context, width, height }, at, area, found, phone) {
+function marks({ context, width, height, rings }, at, area, found, phone) {
   const points = area.access_points;
   const chosen = new Set(found.access_points);
-  for (const one of found.candidates) circle(context, at(points[one]), 8, { stroke: "orange", width: 1.5 });
+  if (rings) for (const one of found.candidates) circle(context, at(points[one]), 8, { stroke: "orange", width: 1.5 });
   context.lineWidth = 3;
   context.strokeStyle = colour("blue");
   for (const one of chosen) {
@@ -47,17 +55,40 @@ function marks({ context, width, height }, at, area, found, phone) {
     context.stroke();
   }
   for (const one of chosen) circle(context, at(points[one]), 6.5, { fill: "blue" });
+  if (!rings) return;
   for (const one of found.ideal) circle(context, at(points[one]), 11.5, { stroke: "green", width: 3 });
-  // names stand on the side that looks away from the phone, and so not under the finger
-  for (const one of new Set([...found.measured, ...chosen, ...found.ideal])) {
-    const [x, y] = at(points[one]);
-    const far = Math.hypot(x - phone[0], y - phone[1]) || 1;
-    const inside = (value, most) => Math.min(Math.max(value, 12), most - 12);
-    words(context, `${one}`, inside(x + 23 * (x - phone[0]) / far, width), inside(y + 23 * (y - phone[1]) / far + 5, height), { size: 13.5, weight: 700, halo: "card" });
-  }
+  const named = new Set([...chosen, ...found.ideal, ...found.measured]);
+  const taken = [{ x: phone[0] - 14, y: phone[1] - 14, width: 28, height: 28 },
+    ...[...new Set([...named, ...found.candidates])].map((one) => at(points[one])).map(([x, y]) => ({ x: x - 11, y: y - 11, width: 22, height: 22 }))];
+  for (const one of named) label(context, called(area, one), at(points[one]), { phone, taken, width, height });
 }
 
-export function drawTown(canvas, { area, background, found, place, view = area }) {
+const LONGEST = 16; // letters of a name on the map; the panel has all of it
+const overlap = (a, b) => Math.max(0, Math.min(a.x + a.width, b.x + b.width) - Math.max(a.x, b.x))
+  * Math.max(0, Math.min(a.y + a.height, b.y + b.height) - Math.max(a.y, b.y));
+
+// A name stands beside its access point where it covers least, rather on the side that looks away from the phone, and
+// so not under the finger.
+export function label(context, name, [x, y], { phone, taken, width, height }) {
+  const text = name.length > LONGEST ? `${name.slice(0, LONGEST - 1)}…` : name;
+  context.font = "700 13.5px system-ui, sans-serif";
+  const [wide, tall] = [context.measureText(text).width + 4, 17];
+  const away = Math.atan2(y - phone[1], x - phone[0]);
+  let best;
+  for (const [ring, turn] of [14, 26, 40].flatMap((ring) => [0, 1, -1, 2, -2, 3, -3, 4].map((turn) => [ring, turn]))) {
+    const angle = (Math.round(away / (Math.PI / 4)) + turn) * Math.PI / 4;
+    const [cosine, sine] = [Math.cos(angle), Math.sin(angle)];
+    const box = { x: x + cosine * ring + (cosine - 1) * wide / 2, y: y + sine * ring + (sine - 1) * tall / 2, width: wide, height: tall };
+    const outside = wide * tall - overlap(box, { x: 2, y: 2, width: width - 4, height: height - 30 }); // the scale stands below
+    const cost = 4 * outside + taken.reduce((sum, other) => sum + (other.name ? 4 : 1) * overlap(box, other), 0) + 2 * Math.abs(turn) + ring / 4;
+    if (best === undefined || cost < best.cost) best = { cost, box };
+  }
+  taken.push({ ...best.box, name });
+  words(context, text, best.box.x + wide / 2, best.box.y + 13, { size: 13.5, weight: 700, halo: "card" });
+}
+
+// `rings` around candidates and those that should serve, and names, belong where a legend explains them
+export function drawTown(canvas, { area, background, found, place, view = area, rings = true }) {
   const { context, width, height } = surface(canvas);
   // the town is square: of a picture of another shape it fills the longer side
   const side = Math.max(width, height);
@@ -68,7 +99,7 @@ export function drawTown(canvas, { area, background, found, place, view = area }
   context.drawImage(background, ...at([west, south + area.side_m]), whole, whole);
   for (const point of area.access_points) circle(context, at(point), 3.2, { fill: "soft" });
   const phone = at([place.x_m, place.y_m]);
-  if (found) marks({ context, width, height }, at, area, found, phone);
+  if (found) marks({ context, width, height, rings }, at, area, found, phone);
   circle(context, phone, 9, { fill: "red", stroke: "card", width: 3 });
   const metre = 10 ** Math.floor(Math.log10(view.side_m / 4)) * 2;
   context.fillStyle = colour("ink");

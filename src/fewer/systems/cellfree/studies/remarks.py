@@ -87,12 +87,21 @@ def cached(record: Record) -> list[str]:
 
 
 def selectors(record: Record) -> list[str]:
-    """The order of the selectors in every setting."""
-    said = []
+    """The order of the selectors in every setting, and what the distilled one costs."""
+    said, costs = [], record["details"].get("costs", {})
     for name, own in record["details"].items():
+        if name == "costs":
+            continue
         score = {one: mean(row["other_average_precision"] for row in each) for one, each in own.items()}
         ranked = sorted((one for one in score if one != "ceiling"), key=lambda one: -score[one])
         said.append(f"{name} dB: {' > '.join(f'{one} {score[one]:.3f}' for one in ranked)}.")
+        if "distilled" in score:
+            said[-1] += f" distilled lies {score['kriging'] - score['distilled']:.3f} below kriging."
+    spent = [{name: one["batch_us"] for name, one in own.items()} for own in costs.values()]
+    if spent:
+        slower = between(own["distilled"] / own["local"] for own in spent)
+        faster = between((own["kriging"] / own["distilled"] for own in spent), ".0f")
+        said.append(f"distilled costs {slower} times what local costs, kriging {faster} times what distilled costs.")
     return said
 
 

@@ -21,6 +21,8 @@ def _three(records: Records) -> Verdict:
     """Average precision from three measurements, master left out, as a share of what the true map would give."""
     told, shares = [], []
     for name, own in records["cellfree/selectors"]["details"].items():
+        if _NETWORK not in own:  # what selectors cost
+            continue
         ours, best = (mean(one["other_average_precision"] for one in own[who]) for who in (_NETWORK, "ceiling"))
         shares.append(ours / best)
         told.append(f"{name} dB: {ours:.3f} of {best:.3f}")

@@ -12,7 +12,7 @@ __all__ = ["Settings"]
 PLACEMENTS = ("uniform", "grid", "clustered", "poisson")
 SHADOW_METHODS = ("fft", "claussen4", "claussen8", "claussen12", "spectral")
 CLUSTER_RULES = ("distance", "rsrp", "learned")
-MODELS = ("local", "sage", "sage-literal")
+MODELS = ("local", "distilled", "sage", "sage-literal")
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,20 @@ class Settings:
     candidates: int = setting(10, "candidate access points per master, master not counted")
     cluster_by: str = setting("distance", "how candidates are chosen: " + ", ".join(CLUSTER_RULES))
     model: str = setting(
-        "local", "local (cost independent of size), sage (the paper's, inputs scaled), sage-literal (raw)"
+        "local",
+        "local (cost independent of size), distilled (the same, taught by kriging's map), sage (the paper's, "
+        "inputs scaled), sage-literal (raw)",
     )
     width: int = setting(96, "hidden width of the local model")
     learn_missing: float = setting(0.1, "share of reports hidden while learning, so that it has seen missing ones")
     train_phones: int = setting(10_000, "phones to learn from")
     validation_phones: int = setting(2_000, "phones to choose by")
     test_phones: int = setting(8_000, "phones to judge by")
+
+    @property
+    def graph(self) -> bool:
+        """Whether the model is the paper's graph network, in one reading or another."""
+        return self.model.startswith("sage")
 
     def __post_init__(self) -> None:
         check_choices(self, _CHOICES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from fewer.core.engines.optimizer import Optimizer
 from fewer.core.errors import UserError
 from fewer.core.recipe import Recipe
 from fewer.core.task import Data, Nets, Noise, Objective, Task
+from fewer.systems.cellfree.task.imagined import Imagined
 from fewer.systems.cellfree.task.models.local import Local, surroundings
 from fewer.systems.cellfree.task.models.sage import Sage, access_point_graph
 from fewer.systems.cellfree.task.settings import Settings
@@ -83,7 +85,7 @@ class CellFree(Task[Phones]):
 
     def _constants(self) -> dict[str, Tensor]:
         clusters, deployment = self.world.clusters, self.world.deployment
-        if self.settings.model == "local":
+        if not self.settings.graph:
             return {"around": _tensor(surroundings(deployment, clusters))}
         (center, spread), (neighbours, features, heard) = self.standard, access_point_graph(deployment)
         if self.settings.model == "sage":
@@ -106,7 +108,7 @@ class CellFree(Task[Phones]):
 
     def networks(self) -> dict[str, nn.Module]:
         count, slots = len(self.world.deployment), self.settings.candidates + 1
-        if self.settings.model != "local":
+        if self.settings.graph:
             return {"net": Sage(count, inputs=self.constants["features"].shape[1])}
         reports, around = 2 * self.settings.measured, self.constants["around"].shape[1]
         return {"net": Local(count, slots - 1, reports=reports, around=around, width=self.settings.width)}
@@ -128,13 +130,19 @@ class CellFree(Task[Phones]):
         return batch._replace(reported=arrived, rsrp_db=batch.rsrp_db * arrived)
 
     def data(self, split: str) -> Data[Phones]:
+        if split == "train" and self.settings.model == "distilled":
+            return self._imagined
         return TensorData(phones_of(self.survey(split)))
+
+    @cached_property
+    def _imagined(self) -> Data[Phones]:
+        return _ImaginedData(Imagined(self.world, self.survey("train")))
 
     def inputs(self, batch: Phones) -> Reports:
         return Reports(batch.master, batch.rsrp_db, batch.reported)
 
     def predict(self, nets: Nets, inputs: Reports, noise: Noise) -> Tensor:
-        if self.settings.model != "local":
+        if self.settings.graph:
             return torch.sigmoid(self._sage(nets, inputs))
         # the master always reports, so its flag is the probability that it serves
         return torch.cat([inputs.reported[:, :1], torch.sigmoid(self._local(nets, inputs))], dim=1)
@@ -199,7 +207,7 @@ class CellFree(Task[Phones]):
 
     def _link_logits(self, nets: Nets, inputs: Reports) -> Tensor:
         """(phones, c), master left out."""
-        if self.settings.model != "local":
+        if self.settings.graph:
             return self._sage(nets, inputs)[:, 1:]
         return self._local(nets, inputs)
 
@@ -208,13 +216,32 @@ class CellFree(Task[Phones]):
         return functional.binary_cross_entropy_with_logits(logits, serves, reduction="none")
 
     def _loss(self, nets: Nets, batch: Phones, noise: Noise) -> Tensor:
-        if self.settings.model != "local":
+        if self.settings.graph:
             return self._entropy(self._sage(nets, self.inputs(batch)), batch.gap_db).mean()
         logit, log_slope = self._local(nets, self.inputs(batch), gaps=True).unbind(dim=2)
         gap = batch.gap_db[:, 1:]
         away = (gap - self.settings.threshold_db) * torch.exp(log_slope) + logit / _LOGISTIC
         likelihood = 0.5 * away.square() - log_slope
         return (self._entropy(logit, gap) + _GAP_SHARE * likelihood).mean()
+
+
+class _ImaginedData(TensorData[Phones]):
+    """Imagined when training begins; whoever asks for a few examples gets them at once."""
+
+    def __init__(self, phones: Imagined) -> None:
+        self._phones, self._length = phones, phones.count
+
+    @cached_property
+    def samples(self) -> Phones:  # type: ignore[override]  # as an attribute that is made late
+        return phones_of(self._phones.all())
+
+    @cached_property
+    def _first(self) -> TensorData[Phones]:
+        return TensorData(phones_of(self._phones.first()))
+
+    def take(self, index: Tensor) -> Phones:
+        few = "samples" not in vars(self) and len(index) > 0 and int(index.max()) < len(self._first)
+        return self._first.take(index) if few else super().take(index)
 
 
 def _tensor(array: object) -> Tensor:

@@ -1,76 +1,25 @@
 """Draw the map from the training phones, then ask where a phone can be: Gaussian processes and Bayes' rule.
 
-Shadowing of all access points has one spatial correlation, so one set of weights interpolates them all, and what the
-interpolation leaves open is a common factor v(x) times the covariance between access points. Signals and gaps at any
-place are then jointly Gaussian, and what a phone reports updates both where it may be and what it would get there.
-Uses the training phones' places and everything they heard, as a drive test records them; never the true map.
+Signals and gaps at any place are jointly Gaussian, and what a phone reports updates both where it may be and what it
+would get there. Uses the training phones' places and everything they heard, as a drive test records them; never the
+true map.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-from scipy.spatial import cKDTree
 from scipy.special import ndtr
 
-from fewer.core.errors import UserError
-from fewer.systems.cellfree.task.arrays import Bools, Floats, Integers, generator
+from fewer.systems.cellfree.task.arrays import Bools, Floats, Integers
 from fewer.systems.cellfree.task.selectors.particles import by_master
 from fewer.systems.cellfree.task.selectors.selector import Selector
 from fewer.systems.cellfree.task.survey import Survey
-from fewer.systems.cellfree.task.world.deployment import Deployment
+from fewer.systems.cellfree.task.world.interpolation import Interpolation
 
-__all__ = ["Kriging", "Propagation", "estimate_propagation"]
+__all__ = ["Kriging"]
 
-_LARGEST_RECORD = 200_000_000  # phones x access points
 _KEPT = 192  # places per phone that carry its posterior
 _CHUNK = 4_000  # places interpolated at once
-_NUGGET = 0.003  # share of the variance that varies within metres
-
-
-@dataclass(frozen=True)
-class Propagation:
-    """Constants of the environment, as estimated from what phones heard."""
-
-    intercept_db: float  # median gain at 1 m
-    slope_db: float  # per decade of distance
-    deviation_db: float
-    site_correlation: float
-    decorrelation_m: float
-
-
-def log_distance(deployment: Deployment, phones: Floats) -> Floats:
-    """(phones, L) log10 of metres, height included."""
-    apart = deployment.displacement_m(phones[:, None], deployment.access_points[None])
-    return 0.5 * np.log10((apart**2).sum(axis=-1) + deployment.height_m**2)  # type: ignore[no-any-return]
-
-
-def estimate_propagation(
-    deployment: Deployment, phones: Floats, heard_db: Floats, random: np.random.Generator, *, error_db: float
-) -> Propagation:
-    """Path loss by least squares, then shadowing's deviation and correlations from products of residuals."""
-    some = random.permutation(len(phones))[:4000]
-    phones, heard = phones[some], heard_db[some]
-    log_m = log_distance(deployment, phones)
-    slope = float(np.cov(log_m.ravel(), heard.ravel())[0, 1] / log_m.var(ddof=1))
-    intercept = float(heard.mean() - slope * log_m.mean())
-    shadow = heard - intercept - slope * log_m
-    pairs = cKDTree(phones).query_pairs(0.1 * deployment.side_m, output_type="ndarray")
-    pairs = pairs[random.permutation(len(pairs))[:40_000]]
-    distance = np.linalg.norm(phones[pairs[:, 0]] - phones[pairs[:, 1]], axis=1)
-    first, second = shadow[pairs[:, 0]], shadow[pairs[:, 1]]
-    variance = max(float((shadow**2).mean()) - error_db**2, 1e-6)
-    together = (first * second).mean(axis=1) / variance  # exp(-d / D) on average
-    # D by least squares on a grid: robust where single products are noisy
-    grid = np.geomspace(0.002, 0.5, 80) * deployment.side_m
-    squares = [((together - np.exp(-distance / d)) ** 2).mean() for d in grid]
-    common = float((shadow.mean(axis=1) ** 2).mean()) / variance
-    count = len(deployment)
-    correlation = (common * count - 1) / max(count - 1, 1)  # the mean of L holds 1/L of the own parts
-    return Propagation(
-        intercept, slope, variance**0.5, float(np.clip(correlation, 0.0, 0.99)), float(grid[np.argmin(squares)])
-    )
 
 
 class Kriging(Selector):
@@ -80,48 +29,20 @@ class Kriging(Selector):
         self.neighbours, self.places_per_phone = neighbours, places_per_phone
 
     def learn(self, survey: Survey) -> None:
-        deployment, settings = self.world.deployment, self.world.settings
-        if len(survey) * len(deployment) > _LARGEST_RECORD:
-            raise UserError(
-                f"{len(survey)} phones that heard {len(deployment)} access points", "at most 2e8 values",
-                "split the area, or use the local model",
-            )  # fmt: skip
-        random = generator(deployment.seed, "kriging")
-        # the record has the same error as any phone's report: no better receiver is assumed
-        heard = deployment.gain_db(survey.phones)
-        heard = heard + settings.error_db * random.standard_normal(heard.shape)
-        self.propagation = estimate_propagation(deployment, survey.phones, heard, random, error_db=settings.error_db)
-        self._interpolate(survey.phones, heard, random)
-
-    def _interpolate(self, phones: Floats, heard: Floats, random: np.random.Generator) -> None:
-        """Places all over the area with the signals expected there, under each master they may have."""
-        deployment, p = self.world.deployment, self.propagation
-        shadow = (heard - p.intercept_db - p.slope_db * log_distance(deployment, phones)).astype(np.float32)
-        places = deployment.phones(self.places_per_phone * len(phones), part="kriging")
-        box = deployment.side_m if deployment.wrap else None
-        tree = cKDTree(phones, boxsize=box)
-        found = [self._expected(places[i : i + _CHUNK], phones, shadow, tree) for i in range(0, len(places), _CHUNK)]
+        deployment, error_db = self.world.deployment, self.world.settings.error_db
+        self.map = Interpolation(deployment, survey.phones, error_db=error_db, neighbours=self.neighbours)
+        self.propagation = self.map.propagation
+        # places all over the area with the signals expected there, under each master they may have
+        places = deployment.phones(self.places_per_phone * len(survey), part="kriging")
+        found = [self._expected(places[i : i + _CHUNK]) for i in range(0, len(places), _CHUNK)]
         master, signal, gap, open_share = (np.concatenate(part) for part in zip(*found))
         order, self._start = by_master(master, len(deployment))
         self._signal, self._gap, self._open = signal[order], gap[order], open_share[order]
 
-    def _expected(
-        self, places: Floats, phones: Floats, shadow: Floats, tree: cKDTree
-    ) -> tuple[Integers, Floats, Floats, Floats]:
+    def _expected(self, places: Floats) -> tuple[Integers, Floats, Floats, Floats]:
         """Masters, expected signals of what they let measure, expected gaps, and the share of variance left open."""
-        deployment, p, clusters = self.world.deployment, self.propagation, self.world.clusters
-        near = tree.query(places, k=min(self.neighbours, len(phones)))[1].reshape(len(places), -1)
-        between = deployment.displacement_m(phones[near][:, :, None], phones[near][:, None])
-        covariance = np.exp(-np.linalg.norm(between, axis=-1) / p.decorrelation_m)
-        noise = (self.world.settings.error_db / p.deviation_db) ** 2 + _NUGGET
-        covariance += noise * np.eye(near.shape[1])
-        toward = np.exp(
-            -np.linalg.norm(deployment.displacement_m(phones[near], places[:, None]), axis=-1) / p.decorrelation_m
-        )
-        weight = np.linalg.solve(covariance, toward[:, :, None])[:, :, 0]
-        open_share = np.maximum(1.0 - (weight * toward).sum(axis=1), 1e-4)
-        expected = p.intercept_db + p.slope_db * log_distance(deployment, places)
-        expected += np.matmul(weight[:, None].astype(np.float32), shadow[near])[:, 0]
+        p, clusters = self.propagation, self.world.clusters
+        expected, open_share = self.map.at(places)
         # who can be the strongest here: those within three deviations of what interpolation leaves open
         margin = 3.0 * p.deviation_db * np.sqrt(2 * open_share * (1 - p.site_correlation))
         place, master = np.nonzero(expected >= expected.max(axis=1, keepdims=True) - margin[:, None])

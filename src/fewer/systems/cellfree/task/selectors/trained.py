@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -36,18 +38,21 @@ class Predicting(Selector):
 
 
 class Trained(Selector):
-    """A network of the task (local or sage), trained on the spot."""
+    """A network of the task (local, distilled or sage), trained on the spot; `changes` are further settings."""
 
-    def __init__(self, model: str = "local", *, steps: int = 3000, batch: int = 100, seed: int = 0) -> None:
-        self.model, self.seed = model, seed
+    def __init__(
+        self, model: str = "local", *, steps: int = 3000, batch: int = 100, seed: int = 0,
+        changes: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.changes, self.seed = {"model": model, **(changes or {})}, seed
         self.training = Training(steps=steps, batch=batch)
 
     def learn(self, survey: Survey) -> None:
-        self.task = CellFree(replace(self.world.settings, model=self.model), world=self.world, survey=survey)
+        self.task = CellFree(replace(self.world.settings, **self.changes), world=self.world, survey=survey)
         engine = Plain(self.task, self.training, self.seed)
         fit(engine)
         self.modules = engine.state.modules_of(0)
-        make = predictor if self.model == "local" else cached_predictor
+        make = predictor if not self.task.settings.graph else cached_predictor
         self._predict: Predict = make(self.task, self.modules)
 
     def scores(self, master: Integers, rsrp_db: Floats, reported: Bools) -> Floats:
