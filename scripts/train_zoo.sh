@@ -1,10 +1,10 @@
 #!/bin/sh
 # Train and pack the zoo's access-point selector, four digit classifiers of one architecture (ordinary, pruned, hardened,
-# pruned and hardened), clones of its hopper with ever fewer weights, and two forecasters of rain; minutes each.
+# pruned and hardened), clones of its hopper with ever fewer weights, and two forecasters of rain (these on a GPU).
 set -eu
 fewer=${FEWER:-.venv/bin/fewer}
 runs=${1:-runs/zoo}
-"$fewer" train cellfree --prune magnitude,when=gradual --sparsity 0.8 --threads 1 --out "$runs/cellfree-80"
+"$fewer" train cellfree --preset distilled --prune auto --sparsity 0.8 --threads 1 --out "$runs/cellfree-80"
 "$fewer" pack "$runs/cellfree-80" -o src/fewer/zoo/cellfree-80.pack
 "$fewer" train vision --set network=cnn1 --threads 1 --out "$runs/digits-dense"
 "$fewer" pack "$runs/digits-dense" -o src/fewer/zoo/digits-dense.pack
@@ -31,15 +31,14 @@ clone() {  # name, then what prunes it
 clone control-hopper-dense
 clone control-hopper-95 --prune snip --sparsity 0.95
 clone control-hopper-99 --prune snip --sparsity 0.99
+# on a GPU: minutes there, hours on a CPU
 rain() {  # name, then what differs
   name=$1
   shift
-  "$fewer" train nowcast --set width=12 --set augment=true --batch 8 --threads 1 "$@" --out "$runs/$name"
+  "$fewer" train nowcast --set size=84 --set augment=true --set train_windows=5000 --set validation_windows=140 \
+    --set test_windows=560 --set weather_device=cuda --set positive_weight=4.5 --batch 8 --steps 7000 --device cuda \
+    --optimizer adamw,weight_decay=2e-2,clip_value=2.0,decay_from=0.3,lr=2e-3,warmup=200 "$@" --out "$runs/$name"
   "$fewer" pack "$runs/$name" --values float16 -o "src/fewer/zoo/$name.pack"
 }
-rule=adamw,weight_decay=2e-2,clip_value=2.0,decay_from=0.3
-rain nowcast-80 --prune magnitude,when=gradual,samples=16 --sparsity 0.8 --set train_windows=1200 --steps 1800 \
-  --optimizer $rule,lr=3e-3,warmup=50
-# from the first, half of what is left removed at once, then on with other weather
-rain nowcast-90 --from "$runs/nowcast-80" --prune magnitude,samples=16 --sparsity 0.9 --set train_windows=300 \
-  --set weather_seed=1 --steps 300 --optimizer $rule,lr=1e-3
+rain nowcast-80 --set width=16 --prune lamp,when=gradual,samples=16 --sparsity 0.8
+rain nowcast-90 --set width=20 --prune lamp,when=gradual,samples=16 --sparsity 0.9

@@ -98,7 +98,7 @@ def test_weather_of_another_size_is_drawn_while_the_page_waits() -> None:
     assert drawing.of == 12
     until(lambda: drawing.showcase is not None or drawing.fault is not None)
     assert drawing.fault is None and drawing.done == drawing.of
-    assert drawing.showcase is not None and drawing.showcase.fell.shape == (3, 32, 24, 24)
+    assert drawing.showcase is not None and drawing.showcase.fell.shape == (6, 32, 24, 24)
 
 
 def test_a_forecast_is_better_than_rain_everywhere(rain: TestClient) -> None:

@@ -13,5 +13,5 @@ CASE = Case(
            "set.test_windows": 48, "prune.samples": 8},
     tiny={"steps": 2, "batch": 2, "set.model": "focus", "set.size": 24, "set.width": 8, "set.train_windows": 6,
           "set.validation_windows": 2, "set.test_windows": 2, "prune.samples": 2},
-    full={"set.model": "focus", "prune.samples": 16},
+    full={"set.model": "focus", "prune.samples": 16}, attacked_at=("tiny", "quick"),
 )  # fmt: skip

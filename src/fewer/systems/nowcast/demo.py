@@ -9,7 +9,7 @@ __all__ = ["jobs"]
 
 _SMALL = {
     "settings": ["size=36", "width=8", "train_windows=200", "validation_windows=8", "test_windows=24"],
-    "steps": 150,
+    "steps": 120,
     "batch": 8,
     "optimizer": "adamw,lr=2e-3,weight_decay=2e-2,clip_value=2.0,warmup=30,decay_from=0.3",
     "seeds": "0-2",

@@ -21,7 +21,7 @@ from fewer.systems.nowcast.task.files.own.images import Images
 from fewer.systems.nowcast.task.files.own.standard import standardised
 from fewer.systems.nowcast.task.windows import COMPETITION, Geometry
 
-__all__ = ["Model", "forecast_by", "opened_model", "predictor_of"]
+__all__ = ["Model", "forecast_by", "opened_model", "predictor_of", "tiled"]
 
 Array = NDArray[np.float32]
 _NEAR = 0.2  # of a step: how far from its time an image may be
@@ -111,7 +111,7 @@ def forecast_by(path: str, images: Images, *, hours: float, remarks: list[str]) 
     satellite, missing, lost = _seen(images, geometry, path)
     if lost:
         remarks = [*remarks, f"{lost} of the {geometry.seen} images that the model sees are missing"]
-    maps, grid = _tiled(model, images.grid, satellite, missing)
+    maps, grid = tiled(model, images.grid, satellite, missing)
     ahead = [geometry.step_minutes * (k + 1) for k in range(geometry.leads)]
     count = max(sum(lead <= 60 * hours + 1e-6 for lead in ahead), 1)
     if ahead[-1] < 60 * hours:
@@ -148,7 +148,7 @@ def _seen(images: Images, geometry: Geometry, path: str) -> tuple[Array, Array, 
     return satellite, missing, lost
 
 
-def _tiled(model: Model, grid: Grid, satellite: Array, missing: Array) -> tuple[Array, Grid]:
+def tiled(model: Model, grid: Grid, satellite: Array, missing: Array) -> tuple[Array, Grid]:
     """(leads, y, x) over every place whose surroundings are seen, and the grid of that."""
     size, factor = model.size, model.geometry.factor
     inner = size // factor

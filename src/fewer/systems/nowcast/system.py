@@ -90,6 +90,13 @@ SYSTEM = System(
             remarks=f"{_AT}.studies.remarks:models",
             **_MADE,
         ),
+        "nowcast/radar": Study(
+            f"{_AT}.studies.radar:radar",
+            "a learned nowcast from radar to radar, each event left out once, beside extrapolation and pysteps",
+            settings=f"{_AT}.studies.radar:settings",
+            pieces=f"{_AT}.studies.radar:catalogue",
+            remarks=f"{_AT}.studies.radar:ahead_of_all",
+        ),
         "nowcast/weather": Study(
             f"{_AT}.studies.weather:weather",
             "generated weather beside OPERA and the real bands",

@@ -26,7 +26,7 @@ from fewer.systems.nowcast.bench.rivals import RIVALS, Method, Rates, ours, pers
 from fewer.systems.nowcast.bench.skill import Skill
 from fewer.systems.nowcast.task.files.own.reading import read_images
 
-__all__ = ["Sequence", "compared", "run", "sequences"]
+__all__ = ["Sequence", "chosen_rivals", "compared", "run", "sequences"]
 
 _SEEN = 4
 _HORIZON_MINUTES = 120
@@ -85,7 +85,8 @@ def compared(sequence: Sequence, methods: Mapping[str, Method]) -> dict[str, Ski
     return found
 
 
-def _methods(quick: bool) -> dict[str, Method]:
+def chosen_rivals(quick: bool) -> dict[str, Method]:
+    """Those of pysteps where it is installed, or of them what FEWER_RADAR_RIVALS names with `;` between."""
     if not pysteps_installed():
         return {"persistence": persistence}
     wanted = os.environ.get("FEWER_RADAR_RIVALS", "")
@@ -95,7 +96,7 @@ def _methods(quick: bool) -> dict[str, Method]:
 
 def run(quick: bool = False) -> list[Row]:
     """Rows by event and score, then all events by lead time, then seconds; each against the best rival there."""
-    rivals = _methods(quick)
+    rivals = chosen_rivals(quick)
     against = f"pysteps {version('pysteps')}" if pysteps_installed() else "persistence (pysteps is not installed)"
     rows: list[Row] = []
     table: dict[str, dict[str, Any]] = {}

@@ -21,7 +21,7 @@ from fewer.systems.nowcast.task.baselines.extrapolation import decision, outlook
 from fewer.systems.nowcast.task.baselines.motion import Field
 from fewer.systems.nowcast.task.baselines.prognosis import THRESHOLDS
 
-__all__ = ["RIVALS", "Said", "ours", "persistence", "pysteps_installed"]
+__all__ = ["RIVALS", "Said", "decisions", "ours", "persistence", "pysteps_installed"]
 
 Rates = NDArray[np.floating[Any]]
 Method = Callable[[Rates, Sequence[float], float], "Said"]
@@ -47,7 +47,7 @@ def ours(rates: Rates, ahead: Sequence[float], step_minutes: float) -> Said:
     minutes = [step_minutes * k for k in range(len(rates))]
     found = outlook(rates, minutes, ahead, pixel_km=_PIXEL_KM)
     probability = np.nan_to_num(found.probability)
-    decided = {least: _decided(probability[k]) for k, least in enumerate(THRESHOLDS)}
+    decided = {least: decisions(probability[k]) for k, least in enumerate(THRESHOLDS)}
     return Said(np.nan_to_num(found.rate), decided, probability)
 
 
@@ -60,7 +60,8 @@ def _plain(rate: Field) -> Said:
     return Said(rate, {least: rate >= least for least in THRESHOLDS})
 
 
-def _decided(probability: Field) -> NDArray[np.bool_]:
+def decisions(probability: Field) -> NDArray[np.bool_]:
+    """Of each lead time, from the probability on that has the largest expected IoU."""
     return np.stack([field >= decision(field) for field in probability])
 
 
@@ -108,7 +109,7 @@ def lucas_kanade_decided(rates: Rates, ahead: Sequence[float], step_minutes: flo
         [gaussian_filter((one >= least).astype(np.float32), width) for one, width in zip(rate, widths)]
         for least in THRESHOLDS
     ])  # fmt: skip
-    return Said(rate, {least: _decided(share[k]) for k, least in enumerate(THRESHOLDS)}, share)
+    return Said(rate, {least: decisions(share[k]) for k, least in enumerate(THRESHOLDS)}, share)
 
 
 def sprog(rates: Rates, ahead: Sequence[float], step_minutes: float) -> Said:
@@ -135,7 +136,7 @@ def steps(rates: Rates, ahead: Sequence[float], step_minutes: float) -> Said:
         )  # fmt: skip
     members = _rates(found)  # (members, leads, height, width)
     share = np.stack([(members >= least).mean(0) for least in THRESHOLDS]).astype(np.float32)
-    return Said(members.mean(0), {least: _decided(share[k]) for k, least in enumerate(THRESHOLDS)}, share)
+    return Said(members.mean(0), {least: decisions(share[k]) for k, least in enumerate(THRESHOLDS)}, share)
 
 
 def anvil(rates: Rates, ahead: Sequence[float], step_minutes: float) -> Said:

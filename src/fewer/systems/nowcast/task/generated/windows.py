@@ -47,6 +47,10 @@ def generated(
     if count < 1:
         raise UserError(f"{count} windows", "at least one")
     checked_size(size)
+    if torch.device(device).type == "cuda" and not torch.cuda.is_available():
+        raise UserError(
+            f"weather_device={device} on a machine without CUDA", "cpu, which draws other weather", "weather_device=cpu"
+        )
     wish = Wish(split, count, size, seed, checked_regions(regions))
     if wish.bytes() > _PACKED_BYTES:
         return DrawnWindows(wish, device)

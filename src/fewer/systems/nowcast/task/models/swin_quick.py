@@ -19,6 +19,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from fewer.systems.nowcast.task.models.window_attention import fits, window_attention
+
 __all__ = ["quicken_", "regions"]
 
 _APART = 10.0  # its square is what MONAI takes from the score of two tokens that do not belong together
@@ -37,15 +39,14 @@ def quicken_(net: nn.Module, nets: ModuleType) -> None:
             part.__class__ = layer
 
 
-def regions(padded: Sequence[int], window: Sequence[int], shift: Sequence[int], *, like: Tensor) -> Tensor:
-    """(windows, tokens, 8): which of the regions that a shift brings together each token of a window comes from."""
-    flags = [torch.arange(size, device=like.device) >= size - by for size, by in zip(padded, shift)]
+def regions(padded: Sequence[int], window: Sequence[int], shift: Sequence[int], *, device: torch.device) -> Tensor:
+    """(windows, tokens): which of the eight regions that a shift brings together each token of a window comes from."""
+    flags = [torch.arange(size, device=device) >= size - by for size, by in zip(padded, shift)]
     depth, height, width = (flag.long() for flag in flags)
     code = 4 * depth[:, None, None] + 2 * height[:, None] + width  # (depth, height, width), 0 to 7
     parts = [size // step for size, step in zip(padded, window)]
     code = code.reshape(parts[0], window[0], parts[1], window[1], parts[2], window[2])
-    tokens = code.permute(0, 2, 4, 1, 3, 5).reshape(-1, window[0] * window[1] * window[2])
-    return (tokens[..., None] == torch.arange(_REGIONS, device=like.device)).to(like.dtype)
+    return code.permute(0, 2, 4, 1, 3, 5).reshape(-1, window[0] * window[1] * window[2]).to(torch.uint8)
 
 
 def _pays(part: Any, x: Tensor) -> bool:
@@ -80,24 +81,29 @@ def _classes(nets: ModuleType) -> tuple[type[nn.Module], type[nn.Module]]:
         """Attention within windows; `mask` is what `regions` gives, or None."""
 
         everywhere = never = False
+        kernels = True  # on CUDA in half precision; a bench can do without
 
         def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
             if not _pays(self, x):
                 return super().forward(x, mask)  # type: ignore[no-any-return]
             tokens, channels = x.shape[1:]
             heads = self.num_heads
-            parts = self.qkv(x).unflatten(2, (3, heads, channels // heads)).permute(2, 0, 3, 1, 4)
+            table = self.relative_position_bias_table[self.relative_position_index[:tokens, :tokens]]
+            bias = table.permute(2, 0, 1)  # (heads, tokens, tokens), common to all windows
+            together = self.qkv(x)  # (windows, tokens, 3 channels)
+            if self.kernels and fits(together, channels // heads):
+                return self.proj(window_attention(together, bias, mask, heads))  # type: ignore[no-any-return]
+            parts = together.unflatten(2, (3, heads, channels // heads)).permute(2, 0, 3, 1, 4)
             query, key, value = parts.unbind()  # (windows, heads, tokens, channels / heads)
             query = query * self.scale
-            table = self.relative_position_bias_table[self.relative_position_index[:tokens, :tokens]]
-            bias = table.permute(2, 0, 1)[None].to(query.dtype)  # (1, heads, tokens, tokens), common to all windows
             if mask is not None:
                 # windows of all samples, one sample after another
-                code = _APART * mask.to(query.dtype).repeat(x.shape[0] // mask.shape[0], 1, 1)
+                code = mask[..., None] == torch.arange(_REGIONS, device=x.device)
+                code = _APART * code.to(query.dtype).repeat(x.shape[0] // mask.shape[0], 1, 1)
                 code = code[:, None].expand(-1, heads, -1, -1)
                 query, key = torch.cat([query, code], dim=3), torch.cat([key, code], dim=3)
             query, key, value = (_whole(part, tokens, query.shape[3]) for part in (query, key, value))
-            shut = _shut(bias, tokens)
+            shut = _shut(bias[None].to(query.dtype), tokens)
             seen = functional.scaled_dot_product_attention(query, key, value, attn_mask=shut, scale=1.0)
             seen = seen[..., :tokens, : channels // heads].transpose(1, 2).flatten(2)
             return self.proj(seen)  # type: ignore[no-any-return]
@@ -113,7 +119,7 @@ def _classes(nets: ModuleType) -> tuple[type[nn.Module], type[nn.Module]]:
             sizes = x.shape[2:]
             window, shift = nets.get_window_size(tuple(sizes), self.window_size, self.shift_size)
             padded = [-(-size // step) * step for size, step in zip(sizes, window)]
-            codes = regions(padded, window, shift, like=x)
+            codes = regions(padded, window, shift, device=x.device)
             x = x.permute(0, 2, 3, 4, 1)
             for block in self.blocks:
                 x = block(x, codes)
