@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import tarfile
 from pathlib import Path
@@ -16,10 +17,12 @@ from fewer.core.engines.cohort import Cohort
 from fewer.core.engines.optimizer import Optimizer
 from fewer.core.engines.plain import Plain
 from fewer.core.errors import UserError
+from fewer.core.files.run_folder import Folder
 from fewer.core.seed import Stream
 from fewer.studies.making import make_pieces
 from fewer.studies.order import Order
-from fewer.systems.vision.studies.light.photographs import Averaged
+from fewer.systems.vision.studies.light.honest import honest_light
+from fewer.systems.vision.studies.light.photo_training import Averaged
 from fewer.systems.vision.task import data
 from fewer.systems.vision.task.augment import augmented
 from fewer.systems.vision.task.deep import DEEP
@@ -161,16 +164,32 @@ def test_the_average_follows_the_network_and_its_mask_of_statistics(few: str) ->
 
 def test_pieces_train_prune_tune_and_are_audited(few: str, tmp_path: Path) -> None:
     order = Order("vision/cifar-robust", "quick", tmp_path, quiet, data=few)
-    names = ["slim", "slim-tuned-90", "hardened-99", "audit-hardened-99"]
+    names = ["small-hardened", "small-hardened-98k", "small-hardened-44k"]
     assert make_pieces(order, names) == names
-    from fewer.core.files.run_folder import Folder
+    wide, narrow = (Folder(tmp_path / "photographs" / name) for name in names[1:])
+    assert (wide.read_json("metrics.json")["kept"], narrow.read_json("metrics.json")["kept"]) == (9800, 4400)
+    assert narrow.read_json("metrics.json")["pixels"] == "own images"
+    before, after = (folder.read_networks("mask.safetensors")["net"] for folder in (wide, narrow))
+    assert all(bool((before[key] | ~mask).all()) for key, mask in after.items())  # what is pruned stays pruned
+    weights = narrow.read_networks("weights.safetensors")["net"]
+    assert all(bool((weights[key][~mask] == 0).all()) for key, mask in after.items())
 
-    tuned = Folder(tmp_path / "photographs" / "slim-tuned-90").read_json("metrics.json")
-    assert tuned["kept"] == pytest.approx(0.1 * tuned["weights"], abs=1)
-    assert tuned["pixels"] == "own images"
-    assert Folder(tmp_path / "photographs" / "hardened-99").read_json("suite.json")["images"] == 20
+
+def test_an_audit_of_the_first_attacks_goes_on_with_the_others_later(few: str, tmp_path: Path) -> None:
+    order = Order("vision/honest-light", "quick", tmp_path, quiet, data=few, words=("attacks=1",))
+    make_pieces(order, ["kept-10", "audit-kept-10"])
+    folder = Folder(tmp_path / "photographs" / "kept-10")
+    first = folder.read_json("suite-part.json")["lines"]
+    assert [line["attack"].split(",")[0] for line in first] == ["FGSM"]
+    assert not (folder.path / "suite.json").exists()
+    later = dataclasses.replace(order, words=())
+    make_pieces(later, ["audit-kept-10"])
+    found = folder.read_json("suite.json")
+    assert (len(found["lines"]), found["lines"][0], found["images"]) == (2, first[0], 20)
+    row = honest_light(dataclasses.replace(later, scale="full")).rows[0]
+    assert row[0] == "kept-10" and row[-1] == "FGSM + PGD-3"
 
 
 def test_a_piece_that_needs_another_says_which(few: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="--pieces slim first"):
-        make_pieces(Order("vision/cifar-robust", "quick", tmp_path, quiet, data=few), ["slim-tuned-90"])
+    with pytest.raises(UserError, match="--pieces small first"):
+        make_pieces(Order("vision/cifar-robust", "quick", tmp_path, quiet, data=few), ["small-98k"])

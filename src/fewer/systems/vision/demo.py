@@ -14,7 +14,7 @@ def jobs() -> dict[str, Job]:
     """The recipe trains pruned networks longer; the hardened one keeps its tenth under attack."""
     return {
         "digits-dense": job_of("vision", {**_SHORT, "seeds": "0-2"}),
-        "digits-95": job_of("vision", {**_SHORT, "steps": 2400, "prune": "auto", "sparsity": 0.95, "seeds": "0-2"}),
+        "digits-95": job_of("vision", {**_SHORT, "steps": 1800, "prune": "auto", "sparsity": 0.95, "seeds": "0-2"}),
         "digits-hardened-90": job_of(
             "vision", {**_SHORT, "prune": "auto", "sparsity": 0.9, "harden": "pgd:0.1,steps=5"}
         ),

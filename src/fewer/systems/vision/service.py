@@ -51,7 +51,7 @@ class Climb(BaseModel):
 class VisionService(Service):
     """`{"pixels": [[...], ...]}` in [0, 1]: rows of a grey image, or channels of rows of a colour image."""
 
-    title = "Draw a digit, then attack it"
+    title = "Draw a digit or choose a photograph, then attack it"
 
     def __init__(self, task: str, models: Sequence[Model]) -> None:
         super().__init__(task, models)
@@ -66,6 +66,11 @@ class VisionService(Service):
 
     def answers(self, model: Model) -> dict[str, str]:
         return {"label": "number of the likeliest class", "probabilities": "of each class, from 0 to 1"}
+
+    def described(self, model: Model) -> dict[str, Any]:
+        names = model.pack.settings.get("classes")
+        known = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+        return {**super().described(model), **({"classes": list(names)} if names and known else {})}
 
     def inputs(self, model: Model, given: Mapping[str, Array]) -> list[Array]:
         return [given["pixels"].reshape(-1, *model.inputs[0].shape)]

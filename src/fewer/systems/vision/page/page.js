@@ -1,11 +1,19 @@
-// A digit drawn by hand, and what each network says of it as the attack's budget grows.
+// A digit drawn by hand, or a photograph, and what each network says of it as the attack's budget grows.
 import { ask, asked, byId, header, make, modelsOf, newest, trouble } from "/static/base.js";
 import { EXAMPLES, SIDE, blank, drawExample, pixels } from "./digit.js";
 import { drawing } from "./pad.js";
 import { clear, panel, show, strip, unpack } from "./panel.js";
+import { PHOTOS, album } from "./photo.js";
 
-const [MOST, RUNGS] = [0.5, 26];
+const KINDS = {
+  digit: { axes: 2, most: 0.5, rungs: 26, words: (budget) => budget.toFixed(2), empty: "draw something" },
+  photo: { axes: 3, most: 16 / 255, rungs: 17, words: (budget) => `${Math.round(255 * budget)}/255`, empty: "choose a photograph" },
+};
 const pad = byId("pad");
+const shapeOf = (model) => Object.values(model.inputs)[0].shape;
+let kind = KINDS.digit;
+let models = [];
+let photo; // the one that was chosen: its pixels, and what it shows
 let shape = [28, 28];
 let groups = [];
 let panels = {};
@@ -32,7 +40,7 @@ function grouped(models) {
 // The budget at which most networks disagree with the others: there the difference shows.
 function telling(answers) {
   const all = answers.filter((one) => one.labels);
-  const apart = Array.from({ length: RUNGS }, (_, rung) => {
+  const apart = Array.from({ length: kind.rungs }, (_, rung) => {
     const fooled = all.filter((one) => one.labels[rung] !== one.labels[0]).length;
     return Math.min(fooled, all.length - fooled);
   });
@@ -43,9 +51,9 @@ function telling(answers) {
 
 function paint() {
   const rung = Number(byId("budget").value);
-  byId("said").textContent = (MOST * rung / (RUNGS - 1)).toFixed(2);
+  byId("said").textContent = kind.words(kind.most * rung / (kind.rungs - 1));
   byId("budget").setAttribute("aria-valuetext", `${byId("said").textContent} of the way from black to white`);
-  for (const [name, one] of Object.entries(panels)) if (found[name]) show(one, found[name], rung, shape);
+  for (const [name, one] of Object.entries(panels)) if (found[name]) show(one, found[name], rung, shape, { words: kind.words, truth: kind === KINDS.photo ? photo.truth : undefined });
 }
 
 // networks are asked one by one, so that each card is there as soon as it can be
@@ -56,9 +64,9 @@ function arrived(name, { models }) {
 }
 
 function again() {
-  const drawn = pixels(pad, shape);
+  const drawn = kind === KINDS.photo ? photo?.pixels : pixels(pad, shape);
   if (!drawn) return;
-  for (const put of Object.values(puts)) put({ pixels: drawn, most: MOST, rungs: RUNGS, steps: Number(byId("steps").value) });
+  for (const put of Object.values(puts)) put({ pixels: drawn, most: kind.most, rungs: kind.rungs, steps: Number(byId("steps").value) });
 }
 
 function forget() {
@@ -69,7 +77,7 @@ function forget() {
 function reset() {
   forget();
   blank(ink);
-  for (const one of Object.values(panels)) clear(one, shape, "draw something");
+  for (const one of Object.values(panels)) clear(one, shape, kind.empty);
 }
 
 function chosen() {
@@ -77,7 +85,7 @@ function chosen() {
   const { members } = groups[Number(byId("group").value)];
   const order = [...members].sort((a, b) => (a.hardened ? 1 : 0) - (b.hardened ? 1 : 0) || b.kept - a.kept).slice(0, 8);
   const alike = (model) => order.filter((other) => other.note === model.note).length > 1;
-  shape = Object.values(order[0].inputs)[0].shape;
+  shape = shapeOf(order[0]);
   panels = Object.fromEntries(order.map((model) => [model.name, panel(model, alike(model) ? model.name : model.note)]));
   puts = Object.fromEntries(order.map(({ name }) => [name,
     newest((climb) => ask("/v1/vision/ladder", { ...climb, models: [name] }), (answer) => arrived(name, answer))]));
@@ -100,18 +108,36 @@ pad.width = pad.height = SIDE;
 const ink = drawing(pad, byId("pen"), { changed: again, cleared: reset });
 blank(ink);
 
-async function start() {
-  byId("grain").textContent = (MOST / (RUNGS - 1)).toFixed(2);
-  await header();
-  const models = (await modelsOf("vision")).filter((model) => Object.values(model.inputs)[0].shape.length === 2);
-  if (!models.length) throw new Error("these networks read colour images; drawing is for grey ones");
-  const { some, first } = grouped(models);
+// Networks of one kind of image, and what belongs to it.
+function turn(name) {
+  forget();
+  kind = KINDS[name];
+  touched = false;
+  for (const button of byId("kinds").children) button.setAttribute("aria-pressed", button.dataset.kind === name);
+  byId("drawing").hidden = kind !== KINDS.digit;
+  byId("choosing").hidden = kind !== KINDS.photo;
+  byId("budget").max = kind.rungs - 1;
+  byId("grain").textContent = kind.words(kind.most / (kind.rungs - 1));
+  const { some, first } = grouped(models.filter((model) => shapeOf(model).length === kind.axes));
   groups = some;
-  byId("group").append(...some.map(({ title }, number) => make("option", { value: number }, title)));
+  byId("group").replaceChildren(...some.map(({ title }, number) => make("option", { value: number }, title)));
   byId("group").value = first;
   byId("choose").hidden = some.length < 2;
-  another();
   chosen();
+  if (kind === KINDS.photo && !photo) {
+    album(byId("album"), shape, (pixels, truth) => { photo = { pixels, truth }; again(); })(PHOTOS[0]).catch(trouble);
+  }
+}
+
+async function start() {
+  await header();
+  models = await modelsOf("vision");
+  const there = Object.keys(KINDS).filter((name) => models.some((model) => shapeOf(model).length === KINDS[name].axes));
+  byId("kinds").hidden = there.length < 2;
+  for (const button of byId("kinds").children) button.addEventListener("click", () => turn(button.dataset.kind));
+  another();
+  const wanted = models.find((model) => model.name === asked());
+  turn(there.find((name) => wanted && shapeOf(wanted).length === KINDS[name].axes) || there[0]);
 }
 
 start().catch(trouble);

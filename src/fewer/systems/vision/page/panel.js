@@ -16,17 +16,22 @@ export function panel(model, label) {
     make("div", { class: "seen" }, make("figure", {}, seen, make("figcaption", { class: "soft" }, "sees")),
       make("figure", {}, changed, make("figcaption", { class: "soft" }, `changed, ×${TIMES}`)), make("div", {}, verdict, breaks)), bars);
   const chip = make("li", {}, label);
-  return { card, chip, label, seen, changed, verdict, bars, breaks };
+  const named = (number) => model.classes?.[number] ?? `${number}`;
+  return { card, chip, label, named, seen, changed, verdict, bars, breaks };
 }
 
-function grey(canvas, [height, width], level) {
+// Grey where an image has two axes; of three the first are its channels, red, green and blue.
+function paint(canvas, shape, level) {
+  const [height, width] = shape.slice(-2);
+  const count = height * width;
+  const channels = shape.length === 3 ? [0, count, 2 * count] : [0, 0, 0];
   canvas.width = width;
   canvas.height = height;
-  canvas.getContext("2d").drawImage(raster(width, height, (place) => { const value = level(place); return [value, value, value, 255]; }), 0, 0);
+  canvas.getContext("2d").drawImage(raster(width, height, (place) => [...channels.map((from) => level(from + place)), 255]), 0, 0);
 }
 
 export function clear({ card, chip, label, seen, changed, verdict, bars, breaks }, shape, words) {
-  for (const canvas of [seen, changed]) grey(canvas, shape, () => 0);
+  for (const canvas of [seen, changed]) paint(canvas, shape, () => 0);
   verdict.textContent = words;
   verdict.className = "verdict soft";
   breaks.textContent = "\u00a0";
@@ -37,7 +42,7 @@ export function clear({ card, chip, label, seen, changed, verdict, bars, breaks 
   delete card.dataset.clean;
 }
 
-function likely(now, before) {
+function likely(now, before, named) {
   const order = now.map((share, label) => [share, label]).sort((a, b) => b[0] - a[0]).slice(0, LIKELY);
   return order.flatMap(([share, label], place) => {
     const [fill, mark] = [make("i"), make("b")];
@@ -46,7 +51,7 @@ function likely(now, before) {
     mark.hidden = before[label] < 0.02;
     const first = before.indexOf(Math.max(...before));
     const kind = place ? "bar other" : label === first ? "bar" : "bar fooled";
-    return [make("span", {}, `${label}`), make("div", { class: kind }, fill, mark), make("span", { class: "tabular" }, percent(share))];
+    return [make("span", {}, named(label)), make("div", { class: kind }, fill, mark), make("span", { class: "tabular" }, percent(share))];
   });
 }
 
@@ -54,24 +59,26 @@ export function unpack(found) {
   return found.images ? { ...found, bytes: unpacked(found.images) } : found;
 }
 
-// The answer at one budget of the ladder.
-export function show(one, found, rung, shape) {
-  const { card, chip, label, seen, changed, verdict, bars, breaks } = one;
+// The answer at one budget of the ladder; a budget in words, and what the image shows where that is known.
+export function show(one, found, rung, shape, { words, truth }) {
+  const { card, chip, label, named, seen, changed, verdict, bars, breaks } = one;
   if (found.why_not) { verdict.textContent = found.why_not; return; }
-  const count = shape[0] * shape[1];
+  const count = shape.reduce((product, size) => product * size, 1);
   const at = (step, place) => found.bytes[step * count + place];
-  grey(seen, shape, (place) => at(rung, place));
-  grey(changed, shape, (place) => 128 + TIMES * (at(rung, place) - at(0, place)));
+  paint(seen, shape, (place) => at(rung, place));
+  paint(changed, shape, (place) => 128 + TIMES * (at(rung, place) - at(0, place)));
   const [first, now] = [found.labels[0], found.labels[rung]];
   const fooled = now !== first;
-  verdict.textContent = fooled ? `said ${first}, now says ${now}` : rung ? `still says ${now}` : `says ${now}`;
-  verdict.className = `verdict ${fooled ? "bad" : rung ? "good" : ""}`;
-  breaks.textContent = found.breaks_at === null ? "holds at every budget here" : `breaks at ${found.breaks_at.toFixed(2)}`;
-  chip.textContent = `${label}: ${now} ${fooled ? "✗" : "✓"}`;
-  chip.className = fooled ? "missed" : "right";
+  const wrong = truth === undefined ? fooled : named(now) !== truth;
+  const before = truth !== undefined && named(first) !== truth;
+  verdict.textContent = fooled ? `said ${named(first)}, now says ${named(now)}` : `${rung ? "still says" : "says"} ${named(now)}${wrong ? ", wrongly" : ""}`;
+  verdict.className = `verdict ${wrong ? "bad" : rung ? "good" : ""}`;
+  breaks.textContent = before ? "wrong without any change" : found.breaks_at === null ? "holds at every budget here" : `breaks at ${words(found.breaks_at)}`;
+  chip.textContent = `${label}: ${named(now)} ${wrong ? "✗" : "✓"}`;
+  chip.className = wrong ? "missed" : "right";
   card.dataset.label = now;
   card.dataset.clean = first;
-  bars.replaceChildren(...likely(found.probabilities[rung], found.probabilities[0]));
+  bars.replaceChildren(...likely(found.probabilities[rung], found.probabilities[0], named));
 }
 
 export function strip(panels) {

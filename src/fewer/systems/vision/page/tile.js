@@ -12,8 +12,9 @@ function hero(models) {
   return tried.sort((a, b) => a.kept - b.kept)[0] || [...models].sort((a, b) => a.kept - b.kept)[0];
 }
 
-export function sentence(models) {
-  const model = hero(models);
+export function sentence(all) {
+  const grey = all.filter((model) => Object.values(model.inputs)[0].shape.length === 2);
+  const model = hero(grey.length ? grey : all);
   const big = isDense(model) ? `${percent(model.metrics.accuracy ?? 0)} right` : `${sparsity(model)} fewer weights`;
   const rest = worst(model)
     ? `and still right on ${percent(worst(model))} of handwritten digits while somebody changes the image in the worst of seven ways.`
@@ -21,14 +22,15 @@ export function sentence(models) {
   return { big, rest };
 }
 
-export async function picture(canvas, models, told) {
+export async function picture(canvas, all, told) {
+  const models = all.filter((model) => Object.values(model.inputs)[0].shape.length === 2);
+  if (!models.length) return;
   const light = hero(models);
   const plain = models.find((model) => !model.hardened && model !== light);
   const pair = [plain, light].filter(Boolean);
   const pad = new OffscreenCanvas(SIDE, SIDE);
   drawExample(pad.getContext("2d", { willReadFrequently: true }), 0);
   const shape = Object.values(light.inputs)[0].shape;
-  if (shape.length !== 2) return;
   const climbed = await ask("/v1/vision/ladder", { pixels: pixels(pad, shape), models: pair.map(({ name }) => name), most: 0.3, rungs: 7, steps: 5 });
   const names = { [light.name]: light.hardened ? "hardened" : light.name, ...(plain && { [plain.name]: "ordinary" }) };
   const films = pair.map(({ name }) => ({ ...climbed.models[name], name })).filter((film) => film.images).map((film) => {

@@ -112,7 +112,11 @@ def mobile(shape: Shape, *, width: int = 32) -> tuple[nn.Sequential, int]:
 
 DEEP: dict[str, Body] = {
     "resnet18": resnet,
+    "resnet18-32": functools.partial(resnet, width=32),
     "resnet18-slim": functools.partial(resnet, width=16),
+    "resnet18-8": functools.partial(resnet, width=8),
+    "resnet18-6": functools.partial(resnet, width=6),
+    "resnet18-4": functools.partial(resnet, width=4),
     "resnet10-tiny": functools.partial(resnet, width=8, blocks=(1, 1, 1, 1)),
     "vgg16": vgg,
     "wrn28-4": wide_resnet,

