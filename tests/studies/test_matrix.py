@@ -13,15 +13,17 @@ from typing import Any
 import pytest
 import torch
 
+from fewer.core.files.atomic import write_json
 from fewer.core.registry import make
 from fewer.report import groups
 from fewer.report.chart import curves
 from fewer.studies import transfer
 from fewer.studies.matrix import matrix as matrices
 from fewer.studies.matrix import measure as matrix_measure
+from fewer.studies.matrix import parts
 from fewer.studies.matrix.cases import METHODS, SPARSITIES, cases, grid
 from fewer.studies.matrix.page import series
-from fewer.studies.matrix.picture import shares
+from fewer.studies.matrix.picture import shares, uncertain
 from fewer.studies.order import SCALES, Order
 from fewer.studies.pieces import silent
 from fewer.sweep.run import Where
@@ -33,7 +35,7 @@ TINY = sorted(cases())
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.set_num_threads(1)
     monkeypatch.setitem(SCALES, "tiny", "for tests")
-    monkeypatch.setattr(matrices, "WHERE", Where("inline"))
+    monkeypatch.setattr(parts, "WHERE", Where("inline"))
     monkeypatch.setattr(transfer, "WHERE", Where("inline"))
     # tasks hold no weights: all runs of one share it, and its data are drawn once
     shared = functools.cache(make)
@@ -79,6 +81,27 @@ def test_the_picture_shows_shares_of_dense_and_cells_that_fail() -> None:
             ["a", "snip", "98%", "", "-"]]  # fmt: skip
     found = shares(rows)["a"]
     assert found["snip", "90%"] == pytest.approx(0.75) and math.isnan(found["snip", "98%"])
+
+
+def test_tasks_whose_dense_seeds_differ_much_are_named() -> None:
+    rows = [["a", "dense", "0%", "accuracy", "0.8 ± 0.01"], ["b", "dense", "0%", "accuracy", "0.2 ± 0.05"],
+            ["c", "dense", "0%", "accuracy", "0.2"]]  # fmt: skip
+    assert uncertain(rows) == {"b": 0.25}
+
+
+def test_a_matrix_put_together_from_some_parts_says_what_was_left_out(tmp_path: Path) -> None:
+    order = Order("matrix", "full", tmp_path, silent)
+    (tmp_path / "matrix-full").mkdir()
+    kept = {"method": "dense", "sparsity": 0.0, "steps": 10, "status": "done", "attacked": None, "figure": "accuracy"}
+    for name, method in (("vision-criteria", "dense"), ("vision-half", parts.HALF), ("vision-lottery-50", "lottery")):
+        task = {"task": "vision", "method": method, "sparsity": 0.5 if method == "lottery" else 0.0}
+        records = [kept | task | {"seed": seed, "quality": 0.9 + seed / 100} for seed in range(3)]
+        write_json(parts.file_of(order, name), {"machine": "one GPU", "records": records})
+    result = matrices.matrix(order)
+    left = "cut: auto and lottery at 80, 90, 95, 98 % on vision; cellfree; control; nowcast"
+    assert result.title.endswith(left) and result.machines == ["one GPU"]
+    assert [row[1] for row in result.rows] == ["dense", "lottery"]
+    assert "vision: dense 0.91 after 10 updates, 0.91 after 10" in result.notes
 
 
 def test_at_full_scale_the_tasks_own_recipe_stands_beside_the_criteria() -> None:

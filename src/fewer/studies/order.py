@@ -24,7 +24,8 @@ SCALES = {
 _OF_ALL: dict[str, Study] = {
     "matrix": Study(
         "fewer.studies.matrix.matrix:matrix", "every way of pruning on every task",
-        settings="fewer.studies.matrix.cases:settings", remarks="fewer.studies.matrix.remarks:winners",
+        settings="fewer.studies.matrix.cases:settings", pieces="fewer.studies.matrix.parts:catalogue",
+        remarks="fewer.studies.matrix.remarks:winners",
     ),
     "smallest": Study(
         "fewer.studies.smallest:smallest_networks", "the smallest network of every task that still does its job",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -22,6 +23,11 @@ def permutation_p(first: Sequence[float], second: Sequence[float]) -> float:
     >>> permutation_p([1, 2, 3], [4, 5, 6])
     0.1
     """
+    return _share(tuple(map(float, first)), tuple(map(float, second)))
+
+
+@functools.cache  # a claim, its page and its remark ask the same
+def _share(first: tuple[float, ...], second: tuple[float, ...]) -> float:
     values = np.asarray([*first, *second], dtype=float)
     size, total = len(first), len(values)
     if not 0 < size < total:
@@ -32,7 +38,7 @@ def permutation_p(first: Sequence[float], second: Sequence[float]) -> float:
         sums = values[chosen.reshape(-1, size)].sum(1)
     else:
         random = np.random.default_rng(0)
-        sums = np.array([random.permutation(values)[:size].sum() for _ in range(_MOST)])
+        sums = np.array([random.permutation(values)[:size] for _ in range(_MOST)]).sum(1)
     far = np.abs(sums / size - (values.sum() - sums) / (total - size))
     given = abs(np.mean(first) - np.mean(second))
     hits = int((far >= given - _ROUNDING * np.abs(values).max()).sum())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +45,7 @@ class Case:
     full: Mapping[str, Any] = field(default_factory=dict)  # empty: the task's own defaults
     metric: str = ""  # that is compared; empty: the task's first
     search: Mapping[str, Any] = field(default_factory=dict)  # words of `fewer smallest`, for the study of that name
+    attacked_at: tuple[str, ...] = ("tiny", "quick", "full")  # scales at which an attack takes no minutes a network
     max_loss: float = 0.0  # of the dense figure, that the smallest network may lose; 0: not searched
 
 
@@ -84,14 +85,16 @@ def expect_device(scale: str) -> None:
         raise UserError(f"scale {scale} without a GPU", "CUDA", "use --scale quick")
 
 
-def grid(scale: str, chosen: Mapping[str, Case]) -> dict[str, Any]:
+def grid(
+    scale: str, chosen: Mapping[str, Case], methods: Sequence[str] = (), sparsities: Sequence[float] = SPARSITIES
+) -> dict[str, Any]:
     """Tasks x methods x sparsities x seeds, as a grid file would say it."""
     size = size_of(scale)
     options = {"lottery": f",rate={_RATE}", "synflow": f",iterations={size.synflow}"}
-    methods = [method + options.get(method, "") for method in size.methods]
+    words = [method + options.get(method, "") for method in methods or size.methods]
     return {
         "base": {"device": size.device, "prune.layer_quota": _QUOTA},
-        "axes": {"task": list(chosen), "prune": methods, "sparsity": list(SPARSITIES), "seed": list(range(size.seeds))},
+        "axes": {"task": list(chosen), "prune": words, "sparsity": list(sparsities), "seed": list(range(size.seeds))},
         "task": {name: dict(getattr(case, scale)) for name, case in chosen.items()},
     }
 

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import os
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fewer.core.errors import UserError
 from fewer.report.groups import HalfInterval, interval
-from fewer.studies.matrix.cases import Case, cases, expect_device, grid, recipe, size_of
-from fewer.studies.matrix.measure import Asked, measure_all, spelled
+from fewer.studies.matrix.cases import SPARSITIES, cases, expect_device, recipe, size_of
+from fewer.studies.matrix.measure import spelled
 from fewer.studies.matrix.page import page
+from fewer.studies.matrix.parts import HALF, Part, file_of, made, parts
 from fewer.studies.matrix.picture import picture
 from fewer.studies.matrix.remarks import winners
-from fewer.studies.order import Log, Order
+from fewer.studies.order import Order
 from fewer.studies.study import Result
-from fewer.sweep.grid import grid_of
-from fewer.sweep.point import Point
-from fewer.sweep.report import Done, Report
-from fewer.sweep.run import Sweep, Where
 
-__all__ = ["WHERE", "Cell", "matrix"]
-
-WHERE = Where()  # processes of this machine
-# who prunes while it trains is no bare criterion: lottery tickets, and what a task's recipe does
-_NAMES = {"rounds": "lottery", "gradual": "auto", "rigl": "auto"}
+__all__ = ["Cell", "matrix"]
 
 
 @dataclass(frozen=True)
@@ -45,74 +38,112 @@ class Cell:
 
 
 def matrix(order: Order) -> Result:
-    """Tasks x methods x sparsities x seeds."""
-    scale, out, log = order.scale, order.out, order.log
-    expect_device(scale)
-    chosen = cases()
-    sweep = Sweep(described := grid_of(grid(scale, chosen)), out / f"matrix-{scale}", WHERE)
-    total = len(described.points)
-
-    def watch(report: Report, left: int) -> None:
-        if isinstance(report, Done):
-            log(f"matrix: {total - left} of {total} points")
-
-    rows = sweep.run(watch=watch)
-    cells = _cells(sweep, rows, chosen, log)
-    if not any(cell.seeds for cell in cells):
-        raise UserError(f"none of {total} points finished: {rows[0]['why']}", "at least one", f"see {sweep.out}")
+    """Tasks x methods x sparsities x seeds: from the parts that are there, and at full scale without a GPU from these
+    alone."""
+    scale, chosen = order.scale, cases()
+    every = parts(scale, chosen)
+    kept = {name: part for name, part in every.items() if file_of(order, name).exists()}
+    if not kept:
+        expect_device(scale)
+    here = every if scale != "full" or not kept else kept
+    found = {name: made(order, name, part, chosen[part.task]) for name, part in here.items()}
+    records = [record for part in found.values() for record in part["records"]]
+    if not any(record["status"] == "done" for record in records):
+        raise UserError(
+            f"none of {len(records)} points finished: {records[0]['why']}", "at least one", f"see {order.out}"
+        )
+    cells = _cells([record for record in records if record["method"] != HALF])
     table, how = [_row(cell) for cell in cells], recipe(scale)
     lines = winners({"rows": table})
-    failed = [f"{cell.task} {cell.method} {cell.sparsity:g}: {why}" for cell in cells for why in cell.failures]
+    failed = [
+        f"{cell.task} {cell.method} {cell.sparsity:g}, {len(cell.failures)} of "
+        f"{cell.seeds + len(cell.failures)} seeds: {cell.failures[0]}"
+        for cell in cells
+        if cell.failures
+    ]
+    left = _left_out(every, here)
     return Result(
-        title="Every way of pruning on every task",
+        title="Every way of pruning on every task" + (f"; cut: {left}" if left else ""),
         columns=["task", "method", "pruned", "figure", "quality", "under attack", "pack", "one sample", "seeds"],
         rows=table,
         notes=[
             how,
-            *(f"under attack: {name} {case.attack} ({case.unit})" for name, case in chosen.items()),
+            *_converged(records),
+            *(
+                f"under attack: {name} {case.attack} ({case.unit})"
+                if scale in case.attacked_at
+                else f"under attack: {name} was not attacked"
+                for name, case in chosen.items()
+                if any(cell.task == name for cell in cells)
+            ),
             *failed,
         ],
         figures={
             "matrix.html": page(cells, [*lines, how], chosen, size_of(scale).methods).html().encode(),
             "matrix.png": picture(table),
         },
-        details={"points": rows},
+        details={"points": records},
+        commands=[f"fewer reproduce matrix --scale full --pieces {' '.join(here)} --out DIR", order.command()]
+        if scale == "full"
+        else [],
+        machines=list(dict.fromkeys(part["machine"] for part in found.values())),
     )
 
 
-def _cells(sweep: Sweep, rows: Sequence[Mapping[str, Any]], chosen: Mapping[str, Case], log: Log) -> list[Cell]:
-    groups: dict[tuple[str, str, float], list[tuple[Point, Mapping[str, Any]]]] = {}
-    for point, row in zip(sweep.grid.points, rows):
-        prune = point.job.prune
-        method = "dense" if prune is None else _NAMES.get(prune.when, prune.method)
-        groups.setdefault((point.job.task, method, prune.sparsity if prune else 0.0), []).append((point, row))
-    asked: dict[tuple[str, str, float], list[Asked]] = {
-        key: [
-            # one pack a cell: seeds differ in its numbers, hardly in its size
-            Asked.of(sweep, point.name, chosen[key[0]], packed=not place)
-            for place, point in enumerate(point for point, row in members if row["status"] == "done")
-        ]
-        for key, members in groups.items()
-    }
-    measured = iter(measure_all([each for part in asked.values() for each in part], processes=_processes()))
+def _left_out(every: Mapping[str, Part], here: Mapping[str, Part]) -> str:
+    """In words, what was not trained: whole tasks by their names, of others what they go without."""
+    told = []
+    for task in dict.fromkeys(part.task for part in every.values()):
+        own = {name: part for name, part in every.items() if part.task == task and part.methods != (HALF,)}
+        missing = [part for name, part in own.items() if name not in here]
+        if len(missing) == len(own):
+            told.append(task)
+        elif missing:
+            lost = [f"{100 * part.sparsities[0]:.0f}" for part in missing if part.methods == ("lottery",)]
+            whole = len(lost) == len(SPARSITIES)
+            words = [", ".join(part.methods) for part in missing if part.methods != ("lottery",)]
+            words += ["lottery" + ("" if whole else f" at {', '.join(lost)} %")] if lost else []
+            told.append(f"{' and '.join(words)} on {task}")
+    return "; ".join(told)
+
+
+def _converged(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Of each task the dense figure after half of the updates beside the last one."""
+    lines = []
+    for task in dict.fromkeys(record["task"] for record in records):
+        means, steps = {}, {}
+        for method in (HALF, "dense"):
+            own = [r for r in records if (r["task"], r["method"], r["status"]) == (task, method, "done")]
+            means[method] = sum(r["quality"] for r in own) / len(own) if own else math.nan
+            steps[method] = own[0]["steps"] if own else 0
+        if math.isfinite(means[HALF] + means["dense"]):
+            lines.append(
+                f"{task}: dense {means[HALF]:.4g} after {steps[HALF]:,} updates, {means['dense']:.4g} after "
+                f"{steps['dense']:,}"
+            )
+    return lines
+
+
+def _cells(records: Sequence[Mapping[str, Any]]) -> list[Cell]:
+    groups: dict[tuple[str, str, float], list[Mapping[str, Any]]] = {}
+    for record in records:
+        groups.setdefault((record["task"], record["method"], record["sparsity"]), []).append(record)
+    tasks, methods = (list(dict.fromkeys(key[part] for key in groups)) for part in (0, 1))
+    order = sorted(groups, key=lambda key: (tasks.index(key[0]), methods.index(key[1]), key[2]))
     found = []
-    for key, members in groups.items():
-        failures = tuple(str(row["why"]) for _, row in members if row["status"] != "done")
-        found.append(_cell(*key, [next(measured) for _ in asked[key]], failures))
-        log(" | ".join(map(str, _row(found[-1]))))
+    for key in order:
+        done = [dict(record) for record in groups[key] if record["status"] == "done"]
+        failures = tuple(str(record["why"]) for record in groups[key] if record["status"] != "done")
+        found.append(_cell(*key, done, failures))
     return found
-
-
-def _processes() -> int:
-    """As many as cores, where points are trained in processes."""
-    return 1 if WHERE.on == "inline" else os.cpu_count() or 1
 
 
 def _cell(task: str, method: str, sparsity: float, measured: list[dict[str, Any]], failures: tuple[str, ...]) -> Cell:
     first = measured[0] if measured else {}
+    attacked = [found["attacked"] for found in measured if found["attacked"] is not None]
     return Cell(
         task, method, sparsity, first.get("figure", ""),
-        interval([found["quality"] for found in measured]), interval([found["attacked"] for found in measured]),
+        interval([found["quality"] for found in measured]), interval(attacked),
         first.get("pack_bytes"), first.get("latency_ms"), len(measured), failures,
     )  # fmt: skip
 

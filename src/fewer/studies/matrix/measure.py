@@ -25,6 +25,7 @@ from fewer.core.errors import UserError
 from fewer.core.files.atomic import write_atomically
 from fewer.core.mask import dense, kept
 from fewer.packs import pack
+from fewer.packs.runtime.chain import kernels
 from fewer.report.groups import HalfInterval
 from fewer.run.load import Trained, load
 from fewer.run.packing import pack_run
@@ -49,16 +50,17 @@ class Asked:
     """A finished run, what to measure of it, and where that is kept."""
 
     folder: Path
-    attack: str
+    attack: str  # empty: none
     metric: str  # empty: the task's first
     packed: bool  # size and latency too
     cache: Path
 
     @classmethod
-    def of(cls, sweep: Sweep, name: str, case: Case, *, packed: bool) -> Asked:
+    def of(cls, sweep: Sweep, name: str, case: Case, scale: str = "quick", *, packed: bool) -> Asked:
         """A point of a sweep."""
         cache = sweep.out / "measured" / f"{name}.json"
-        return cls(sweep.results.folder(name).path, case.attack, case.metric, packed, cache)
+        attack = case.attack if scale in case.attacked_at else ""
+        return cls(sweep.results.folder(name).path, attack, case.metric, packed, cache)
 
 
 def measure_all(asked: Sequence[Asked], *, processes: int) -> list[dict[str, Any]]:
@@ -77,7 +79,8 @@ def measure(asked: Asked) -> dict[str, Any]:
     weights = kept(dense(run.modules))
     name = asked.metric or next(iter(run.metrics))
     found: dict[str, Any] = {
-        "figure": name, "quality": run.metrics[name], "attacked": _under_attack(run, asked.attack)[name],
+        "figure": name, "quality": run.metrics[name],
+        "attacked": _under_attack(run, asked.attack)[name] if asked.attack else None,
         "weights": weights, "kept": kept(run.mask) if run.mask else weights,
     }  # fmt: skip
     if asked.packed:
@@ -103,6 +106,8 @@ def _packed(run: Trained) -> dict[str, Any]:
         except UserError as error:
             return {"pack_bytes": None, "latency_ms": None, "not_packed": str(error)}
         model = pack.load(path)
+    if kernels is None:  # a machine without a compiler says nothing about a pack's speed
+        return {"pack_bytes": size, "latency_ms": None}
     sample = run.task.inputs(run.task.data("test").take(torch.arange(1)))
     arrays = [np.asarray(leaf) for leaf in pytree.tree_leaves(sample)]
     times = []

@@ -3,7 +3,8 @@ anything on.
 
 `--data` names a folder of such logs (hopper-expert.hdf5 and so on; what its ABOUT.txt says of them is told); without
 it our own experts are recorded with a seed and a noise that no recipe was chosen on. Every training is a piece: `fewer
-reproduce control/defaults --pieces ...`.
+reproduce control/defaults --pieces ...`. On CUDA a piece is all seeds in lock-step, by as many updates as the same
+command makes on a CPU.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -25,8 +26,9 @@ from fewer.run.job import Job
 from fewer.run.options import job_of
 from fewer.studies.order import Order
 from fewer.studies.pieces import Piece, Pieces, choice
-from fewer.studies.study import Result
+from fewer.studies.study import Result, hardware, in_words
 from fewer.systems.control.studies.agents import commands, spelled
+from fewer.systems.control.studies.training.lockstep import in_lockstep
 from fewer.systems.control.studies.training.scales import ENVIRONMENTS, environments, file_of
 from fewer.systems.control.task.statistics import statistics
 
@@ -57,6 +59,8 @@ class Choices:
     algorithms: tuple[str, ...] = choice((), "such as plain-bc,bcq; empty: all")
     ways: tuple[str, ...] = choice((), "such as dense,auto; empty: all")
     seeds: tuple[int, ...] = choice((), "such as 0,1,2; empty: the scale's own")
+    device: str = choice("", "cpu or cuda; empty: cuda where there is one")
+    compile: bool = choice(False, "fused kernels on CUDA, after a minute of compiling: for bcq")
 
 
 @dataclass(frozen=True)
@@ -94,8 +98,27 @@ def catalogue(order: Order) -> Pieces:
         _among(chosen.environments, environments(order.scale)), _among(chosen.algorithms, ALGORITHMS),
         _among(chosen.ways, tuple(WAYS)), chosen.seeds or SEEDS[order.scale],
     )  # fmt: skip
+    if order.scale != "quick" and (chosen.device or _device()) == "cuda":
+        return Pieces(dict(_cohorts(order, chosen, axes)), Choices)
     agents = [Agent(*values) for values in product(*axes)]
     return Pieces({one.name: Piece(WAYS[one.way], partial(_row, order, one)) for one in agents}, Choices)
+
+
+def _device() -> str:
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _cohorts(order: Order, chosen: Choices, axes: Sequence[Sequence[Any]]) -> Iterator[tuple[str, Piece]]:
+    *kinds, seeds = axes
+    for environment, algorithm, way in product(*kinds):
+        agents = [Agent(environment, algorithm, way, seed) for seed in seeds]
+        line = f"{WAYS[way]}, {len(agents)} seeds in lock-step"
+        yield (
+            f"{environment}-{algorithm}-{way}",
+            Piece(line, partial(_rows_together, order, agents, compile=chosen.compile)),
+        )
 
 
 def defaults(order: Order) -> Result:
@@ -119,11 +142,13 @@ def defaults(order: Order) -> Result:
         notes=[
             f"Logs: {logs}. Scores are D4RL's, mean over seeds of 20 episodes each, with 95 % bootstrap intervals of "
             "the mean over seeds where there are three or more; seeds: of dense, long and pruned trainings. Processor "
-            "seconds are the median of a whole run: scoring of weights, training and the judging episodes.",
+            "seconds are the median of a whole run: scoring of weights, training and the judging episodes; agents of a "
+            "GPU, all seeds in lock-step and in TF32, have none.",
             *_told(order.data),
         ],
         details={"agents": rows},
         commands=commands(order),
+        machines=list(dict.fromkeys(row["hardware"] for row in rows if "hardware" in row)),
     )  # fmt: skip
 
 
@@ -172,18 +197,42 @@ def _row(order: Order, agent: Agent) -> Row:
     file = _folder(order) / f"{agent.name}.json"
     if file.exists():
         return dict(json.loads(file.read_text()))
-    logs = str(file_of(order.data, agent.environment, "expert")) if order.data else _logged(order, agent.environment)
-    job, run = _job(order, agent, logs), _folder(order) / "runs" / agent.name
+    job, run = _job(order, agent, _source(order, agent)), _folder(order) / "runs" / agent.name
     resumed, begin, clock = run.exists(), time.process_time(), time.perf_counter()
     metrics = job.run(run)[0]
+    # of a run that went on after a kill nobody knows the whole
+    seconds = (None, None) if resumed else (time.process_time() - begin, time.perf_counter() - clock)
+    return _written(order, agent, job.training.steps, metrics, seconds)
+
+
+def _rows_together(order: Order, agents: Sequence[Agent], *, compile: bool) -> list[Row]:
+    """The same of all seeds in lock-step; seconds there are no agent's own."""
+    files = [_folder(order) / f"{agent.name}.json" for agent in agents]
+    missing = [agent for agent, file in zip(agents, files) if not file.exists()]
+    if missing:
+        first = missing[0]
+        job = dataclasses.replace(_job(order, first, _source(order, first)), seeds=tuple(one.seed for one in missing))
+        place = _folder(order) / "cohorts" / f"{first.name}-{len(missing)}"
+        for agent, metrics in zip(missing, in_lockstep(job, place, device="cuda", compile=compile, log=order.log)):
+            _written(order, agent, job.training.steps, metrics, (None, None))
+    return [dict(json.loads(file.read_text())) for file in files]
+
+
+def _source(order: Order, agent: Agent) -> str:
+    return str(file_of(order.data, agent.environment, "expert")) if order.data else _logged(order, agent.environment)
+
+
+def _written(
+    order: Order, agent: Agent, steps: int, metrics: Mapping[str, float], seconds: tuple[float | None, float | None]
+) -> Row:
     row: Row = {
-        **dataclasses.asdict(agent), "logs": _logged(order, agent.environment), "steps": job.training.steps,
+        **dataclasses.asdict(agent), "logs": _logged(order, agent.environment), "steps": steps,
         "score": metrics["score"], "lowest": metrics["score_lowest"],
-        # of a run that went on after a kill nobody knows the whole
-        "processor_seconds": None if resumed else round(time.process_time() - begin, 1),
-        "wall_seconds": None if resumed else round(time.perf_counter() - clock, 1),
+        "processor_seconds": None if seconds[0] is None else round(seconds[0], 1),
+        "wall_seconds": None if seconds[1] is None else round(seconds[1], 1),
+        "hardware": in_words(hardware()),
     }  # fmt: skip
-    write_json(file, row)
+    write_json(_folder(order) / f"{agent.name}.json", row)
     order.log(f"{agent.name}: {row['score']:.1f}, {row['steps']} updates, {row['processor_seconds']} s")
     return row
 

@@ -9,7 +9,7 @@ from fewer.core.engines.base import Engine
 from fewer.core.engines.cohort import Cohort
 from fewer.core.engines.plain import Plain
 from fewer.core.errors import UserError
-from fewer.pruning.pruning import prune_
+from fewer.pruning.pruning import Pruning, prune_
 from fewer.sparse.engine import sparse_engine, worthwhile
 from fewer.studies.order import Order
 from fewer.studies.plan import Planned
@@ -20,6 +20,7 @@ from fewer.systems.control.studies.training.scales import SEEDS, Place, environm
 __all__ = ["planned", "planned_at"]
 
 _TRANSITIONS = 2000  # of our experts: how many there are does not change the rate
+_SCORINGS = 2  # on so many batches, in so many rounds: masks of the same size train as fast
 
 
 def planned(order: Order) -> list[Planned]:
@@ -56,10 +57,15 @@ def _alone(place: Place, world: str, recipe: Recipe) -> Engine:
     pruning = pruning_of(place, recipe)
     if pruning is not None and pruning.when != "gradual":
         try:
-            prune_(engine, pruning)
+            prune_(engine, _quickly(pruning))
         except UserError:
             return engine  # nothing will be trained where a mask is refused; what is told is the most it can take
     if worthwhile(engine):
         engine = sparse_engine(engine)
     engine.begin_()
     return engine
+
+
+def _quickly(pruning: Pruning) -> Pruning:
+    few = min(_SCORINGS, pruning.batches), min(_SCORINGS, pruning.iterations)
+    return dataclasses.replace(pruning, batches=few[0], iterations=few[1])
