@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,13 +28,19 @@ def _nodes(tree: ast.AST, *, types: bool) -> Iterator[ast.AST]:
         yield from _nodes(node, types=types)
 
 
+@functools.cache
+def _statements(path: Path, types: bool) -> list[ast.Import | ast.ImportFrom]:
+    tree = ast.parse(path.read_text())
+    return [node for node in _nodes(tree, types=types) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def imports(path: Path, known: dict[str, Path], *, types: bool = True) -> set[str]:
     """Our modules that a file imports, deferred imports counted."""
     found = set()
-    for node in _nodes(ast.parse(path.read_text()), types=types):
+    for node in _statements(path, types):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names if alias.name.split(".")[0] == "fewer"}
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "fewer":
+        elif (node.module or "").split(".")[0] == "fewer":
             names = [f"{node.module}.{alias.name}" for alias in node.names]
             found |= {name if name in known else str(node.module) for name in names}
     return found

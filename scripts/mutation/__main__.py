@@ -8,6 +8,7 @@ reason; what is printed last is counted by `tally`, and `--keep FILE` writes it 
 from __future__ import annotations
 
 import argparse
+import compileall
 import hashlib
 import json
 import math
@@ -46,7 +47,7 @@ TESTS = (
     "tests/systems/vision/test_networks.py", "tests/custom/test_own.py", "tests/custom/test_contract.py",
 )  # fmt: skip
 LEFT_OUT = ("node_modules", "__pycache__", ".git", ".venv", "build", "dist", "*.egg-info", ".hypothesis")
-MAP_SECONDS, TRIAL_SECONDS = 40, 30.0
+MAP_SECONDS = 40
 
 
 def sampled(rooms: list[str], each: int, seed: int, only: str = "") -> dict[str, list[Mutant]]:
@@ -71,6 +72,7 @@ def copied(tree: Path) -> None:
     else:
         shutil.copytree(ROOT / "tests", tree / "tests", ignore=shutil.ignore_patterns(*LEFT_OUT), dirs_exist_ok=True)
         shutil.copytree(ROOT / "src", tree / "src", ignore=shutil.ignore_patterns(*LEFT_OUT), dirs_exist_ok=True)
+    compileall.compile_dir(tree / "src", quiet=2)  # else every fork compiles all that it imports
 
 
 def map_tests(places: list[str], tree: Path, folder: Path, until: float) -> None:
@@ -91,14 +93,14 @@ def map_tests(places: list[str], tree: Path, folder: Path, until: float) -> None
                 print(f"{file}: {code}, {time.monotonic() - begin:.0f} s", flush=True)
 
 
-def tried(mutant: Mutant, reach: Reach, tree: Path, log: Path) -> dict[str, object]:
-    """One mutant's outcome."""
-    tests = list(reach.within(mutant.path, mutant.line, seconds=TRIAL_SECONDS))
+def tried(mutant: Mutant, reach: Reach, tree: Path, log: Path, seconds: float) -> dict[str, object]:
+    """One mutant's outcome, by tests of so many seconds together."""
+    tests = list(reach.within(mutant.path, mutant.line, seconds=seconds))
     if not tests:
         return {"outcome": SURVIVED, "tests": 0}
     path = tree / "src/fewer" / mutant.path
     original = path.read_bytes()
-    allowed = 30.0 + 4 * sum(reach.seconds[test] for test in tests)
+    allowed = 20.0 + 3 * sum(reach.seconds[test] for test in tests)
     try:
         path.write_bytes(mutant.applied(original))
         outcome = trial(tests, log, processor=allowed, wall=10 * allowed)
@@ -121,6 +123,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="modules whose path begins so, such as core/files")
     parser.add_argument("--tests", nargs="+", default=list(TESTS), help="test files and folders to try them with")
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin nothing more after so many")
+    parser.add_argument("--trial", type=float, default=30.0, help="seconds of tests that a mutant is tried with")
     parser.add_argument("--map-only", action="store_true", help="only find out which tests run which lines")
     parser.add_argument("--keep", type=Path, help="write the count as a result")
     arguments = parser.parse_args()
@@ -139,7 +142,8 @@ def main() -> int:
             again = before is None or (arguments.again and before["outcome"] == SURVIVED)
             if not again or time.monotonic() > until:
                 continue
-            trials[mutant.name] = {"room": room, **tried(mutant, reach, folder / "tree", folder / "log")}
+            outcome = tried(mutant, reach, folder / "tree", folder / "log", arguments.trial)
+            trials[mutant.name] = {"room": room, **outcome}
             known.write_text(json.dumps(trials, indent=1))
             print(f"{trials[mutant.name]['outcome']}: {mutant.name}", flush=True)
     counted = {room: {one.name: trials.get(one.name, {}) for one in found} for room, found in chosen.items()}

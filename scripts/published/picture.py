@@ -58,10 +58,12 @@ def _cellfree(record: dict[str, Any]) -> Panel:
     return {
         "title": f"cellfree: 3 measurements instead of {size}",
         "across": f"average precision ({size} access points, {choice} candidates)",
-        "ours": [bar("kriging", "ours, kriging"), bar("local", "ours, local network")],
+        "ours": [bar("kriging", "ours, kriging"),
+                 *([bar("distilled", "ours, kriging in a network")] if "distilled" in first else []),
+                 bar("local", "ours, local network")],
         "others": [bar("the paper's network", "the paper's network"), bar("nearest 3", "the nearest three")],
         "all": bar("ceiling", f"knowing all {size}"),
-    }
+    }  # fmt: skip
 
 
 def _control(record: dict[str, Any]) -> Panel:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fewer.core.settings import either
 from fewer.studies.claims import VERDICTS
+from fewer.studies.matrix.picture import shares, uncertain
 
 from .records import ROOT, markdown, replaced, results
 
 __all__ = ["page"]
+
+HELD = 0.95  # of the dense figure: the same job
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,27 @@ def page(lines: list[dict[str, Any]]) -> str:
     for paper, shown in SHOWN.items():
         claims = [line for line in lines if (line["paper"], line["name"]) == (paper, shown.claim)]
         parts.append(section(shown, records[shown.result], claims))
+    parts += every_method(records["matrix"])
     return replaced((ROOT / "README.md").read_text(), "results", "results/", "\n\n".join(parts))
+
+
+def every_method(record: dict[str, Any]) -> list[str]:
+    """The matrix as its picture, with how many cells do the job; a quick one says too little to be shown."""
+    if record["scale"] != "full" or "matrix.png" not in record["figures"]:
+        return []
+    vague = uncertain(record["rows"])
+    known = {task: cells for task, cells in shares(record["rows"]).items() if task not in vague}
+    found = [share for cells in known.values() for share in cells.values()]
+    held = sum(share >= HELD for share in found)
+    said = (
+        f"Of {len(found)} cells (a method at a sparsity on {either(known)}; mean of the seeds) {held} keep "
+        f"{HELD:.0%} of the dense figure or more, and {sum(map(math.isnan, found))} could not be trained at all; those "
+        "with a star could be with some of the seeds, empty ones were left out."
+    )
+    for task, half in vague.items():
+        said += f" Dense seeds of {task} differ too much (± {half:.0%} of their mean) to judge its cells."
+    origin = f"`{record['command']}`; {record['hardware_in_words']}; `results/matrix.json`."
+    return [f"**{record['title']}**", f"![{record['title']}](docs/matrix.png)", said, origin]
 
 
 def verdicts(lines: list[dict[str, Any]]) -> str:

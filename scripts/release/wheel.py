@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 
@@ -25,13 +26,29 @@ def clean_copy(folder: Path) -> None:
     shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("*.so", "*.egg-info", "__pycache__"))
 
 
-def build_wheel(out: Path, *, compiler: bool = True) -> Path:
-    """The wheel of this machine's Python; without a compiler it has no extensions and still works."""
+def take_extensions(folder: Path) -> None:
+    """Those of this tree that are newer than everything they are made of; setuptools does not compile them again."""
+    built = folder / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
+    for extension in (ROOT / "src/fewer").glob(f"*/*{sysconfig.get_config_var('EXT_SUFFIX')}"):
+        sources = [ROOT / "setup.py", *(extension.parent / "kernels").iterdir()]
+        if extension.stat().st_mtime > max(path.stat().st_mtime for path in sources):
+            place = built / extension.relative_to(ROOT / "src")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(extension, place)
+
+
+def build_wheel(out: Path, *, compiler: bool = True, again: bool = True) -> Path:
+    """The wheel of this machine's Python; without a compiler it has no extensions and still works.
+
+    With `again` everything is compiled, else only what changed since it was installed here.
+    """
     environment = {**os.environ, **({} if compiler else {"CC": "false"})}
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         folder, made = Path(name), Path(name) / "made"
         clean_copy(folder)
+        if compiler and not again:
+            take_extensions(folder)
         made.mkdir()
         command = [sys.executable, "-c", BUILD, "build_wheel", str(made)]
         subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)

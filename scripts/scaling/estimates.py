@@ -63,7 +63,8 @@ def sweep(ray: Record) -> SweepCost:
     whole = each[1] + 1e-6 * (ray["grid_us"] + ray["home_us"])
     grows = each[1] > 1.2 * each[0]
     said = "does" if grows else "does not"
-    waiting = f"A point's cost {said} grow from {small['points']:,} to {large['points']:,} waiting at once."
+    counts = f"{small['points']:,} to {large['points']:,}"
+    waiting = f"A point's cost {said} grow from {counts} points, of which Ray has a thousand at once."
     return SweepCost(POINTS * whole / 60, 1 / whole, SECONDS / whole, waiting)
 
 

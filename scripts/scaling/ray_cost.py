@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from fewer.core.files.run_folder import METRICS
-from fewer.sweep.executors.ray_pool import bring_home
+from fewer.sweep.executors.ray_pool import AHEAD, bring_home
 from fewer.sweep.grid import grid_of
 from fewer.sweep.plan import units_of
 from scaling.machine import machine
 
 __all__ = ["measured"]
 
-EMPTY = (250, 1000)
+EMPTY = (250, 1000, 10_000)
 POINTS = 2000
 
 
@@ -43,11 +43,12 @@ def measured() -> dict[str, Any]:
     for count in EMPTY:
         asked = [units[number % len(units)].to_json() for number in range(count)]
         start = time.perf_counter()
-        left = [away.remote(unit) for unit in asked]
-        sent = time.perf_counter() - start
-        while left:  # as `work_on_ray` waits for them: one by one, over all that are left
+        left: list[Any] = []
+        while asked or left:  # as `work_on_ray` waits for them: one by one, over all that Ray has
+            while asked and len(left) < AHEAD:
+                left.append(away.remote(asked.pop()))
             _, left = ray.wait(left, num_returns=1)
-        rows.append({"points": count, "sent_s": round(sent, 4), "seconds": round(time.perf_counter() - start, 4)})
+        rows.append({"points": count, "seconds": round(time.perf_counter() - start, 4)})
     ray.shutdown()
     return {"machine": machine(), "empty": rows, "grid_us": round(1e6 * read / POINTS, 1), "home_us": _home()}
 

@@ -51,6 +51,16 @@ def test_the_address_is_spelt_in_one_file_alone() -> None:
     assert [path.name for path in texts if address in path.read_text()] == ["pyproject.toml"]
 
 
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="only a repository knows what is tracked")
+def test_the_source_distribution_holds_everything_that_is_tracked() -> None:
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    lines = [line.split() for line in (ROOT / "MANIFEST.in").read_text().splitlines()]
+    folders = {name for verb, *names in filter(None, lines) if verb == "graft" for name in names}
+    files = {name for verb, *names in filter(None, lines) if verb == "include" for name in names}
+    always = {"MANIFEST.in", "LICENSE", "pyproject.toml", "setup.py"}  # setuptools puts them in unasked
+    assert {name.partition("/")[0] for name in tracked} - folders - files - always == {".gitignore"}
+
+
 @pytest.fixture(scope="module")
 def description() -> str:
     """The long description that goes to the index."""
