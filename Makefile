@@ -2,6 +2,7 @@
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 export OMP_NUM_THREADS ?= 1
+comma := ,
 
 .PHONY: help install demo test test-fast check bench docs wheel clean
 
@@ -18,16 +19,33 @@ help:
 
 install: .venv/installed
 
+KERNELS = $(wildcard src/fewer/*/kernels/*)
+
 # uv is quick; where it cannot be had or fails, pip does the same more slowly
-.venv/installed: pyproject.toml setup.py constraints.txt $(wildcard src/fewer/*/kernels/*)
+define installed
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv
 	.venv/bin/python -m pip install -q -c constraints.txt uv || true
 	UV_FIND_LINKS="$$PIP_FIND_LINKS" UV_SYSTEM_CERTS=1 .venv/bin/python -m uv pip install -q \
-	  --python .venv/bin/python -c constraints.txt -e '.[dev]' \
-	  || .venv/bin/python -m pip install -q -c constraints.txt -e '.[dev]'
+	  --python .venv/bin/python $(2) -c constraints.txt -e '$(1)' \
+	  || .venv/bin/python -m pip install -q -c constraints.txt -e '$(1)'
 	touch $@
+endef
 
-demo: install
+# bytecode, as pip makes it: hundreds of tests start a process that imports torch, in half the time
+.venv/installed: pyproject.toml setup.py constraints.txt $(KERNELS)
+	$(call installed,.[dev],--compile-bytecode)
+
+# the four systems alone, without what tests and documentation need; where everything is there already, that will do
+ifeq ($(wildcard .venv/installed),)
+SYSTEMS = .venv/systems
+else
+SYSTEMS = .venv/installed
+endif
+
+.venv/systems: pyproject.toml setup.py constraints.txt $(KERNELS)
+	$(call installed,.[vision$(comma)cellfree$(comma)control$(comma)nowcast])
+
+demo: $(SYSTEMS)
 	.venv/bin/fewer demo --out demo
 
 test: install

@@ -64,7 +64,9 @@ def test_what_a_system_names_is_there(name: str) -> None:
 def test_no_object_is_patched_from_outside() -> None:
     wrong = []
     for path in sorted(ROOT.rglob("*.py")):
-        tree = ast.parse(path.read_text())
+        if "__setattr__" not in (text := path.read_text()) and "vars(" not in text:
+            continue
+        tree = ast.parse(text)
         own = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "__post_init__"]
         fine = {id(node) for function in own for node in ast.walk(function)}
         for node in ast.walk(tree):

@@ -55,7 +55,7 @@ def test_it_writes_packs_and_one_report_and_goes_on_where_it_was(
     shipped = text.split("What comes with the package")[-1]
     assert all(name in shipped for name in ("cellfree-80", "control-hopper-95", "digits-3197", "nowcast-80"))
     assert all((tmp_path / f"{name}.pack").stat().st_size > 1000 for name in short())
-    monkeypatch.setattr(demo, "page_of", lambda runs, title, limit: Page(title))
+    monkeypatch.setattr(demo, "page_from", lambda every, runs, title, limit: Page(title))
     finished = (tmp_path / "digits" / "weights.safetensors").stat().st_mtime_ns
     demo.demo(tmp_path, silent, {"digits": short()["digits"]}, processes=1)
     assert (tmp_path / "digits" / "weights.safetensors").stat().st_mtime_ns == finished
@@ -71,7 +71,7 @@ def test_a_system_whose_extra_is_missing_is_left_out_and_named(tmp_path: Path, m
 
     monkeypatch.setattr(Job, "run", run)
     told = []
-    monkeypatch.setattr(demo, "page_of", lambda runs, title, limit: told.extend(runs) or Page(title))
+    monkeypatch.setattr(demo, "page_from", lambda every, runs, title, limit: told.extend(runs) or Page(title))
     text = demo.demo(tmp_path, silent, short(), processes=1).read_text()
     assert "Left out" in text and "pip install" in text and [run.job.task for run in told] == ["vision"]
 

@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 import warnings
+from collections import deque
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,9 +18,12 @@ from safetensors.torch import load_file
 from fewer.core.errors import UserError
 from fewer.run.distributed import train_distributed
 from fewer.run.job import Job
+from fewer.sweep.executors import ray_pool
 from fewer.sweep.executors.ray_pool import bring_home
 from fewer.sweep.grid import grid_of
+from fewer.sweep.plan import units_of
 from fewer.sweep.run import Sweep, Where
+from fewer.sweep.unit import Outcome
 
 TRAIN = [
     "train", "vision", "--set", "network=cnn0", "--set", "classes=3,7", "--steps", "12", "--batch", "16",
@@ -81,3 +86,35 @@ def test_two_processes_of_torchrun_train_as_one_does(tmp_path: Path) -> None:
 def test_torchrun_refuses_several_seeds(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="one seed"):
         train_distributed(Job("tests.toys:Blobs", seeds=(0, 1)), tmp_path)
+
+
+def test_ray_has_only_so_many_units_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[int] = []
+
+    class Fake:
+        """Answers whatever is asked first."""
+
+        def remote(self, _: Any) -> Any:
+            return self
+
+        def options(self, **_: Any) -> Any:
+            return SimpleNamespace(remote=lambda *words: object())
+
+        def cluster_resources(self) -> dict[str, float]:
+            return {"CPU": 4.0}
+
+        def wait(self, left: list[Any], num_returns: int) -> tuple[list[Any], list[Any]]:
+            waits.append(len(left))
+            return left[:num_returns], left[num_returns:]
+
+        def shutdown(self) -> None:
+            pass
+
+    monkeypatch.setattr(ray_pool, "_connected", lambda _: Fake())
+    monkeypatch.setattr(ray_pool, "_outcome", lambda *_: Outcome({}))
+    monkeypatch.setattr(ray_pool, "AHEAD", 10)
+    found = grid_of({"base": {"task": "vision", "steps": 1}, "axes": {"seed": "0-24"}, "resources": {"cohort": 1}})
+    units = deque(units_of(found.points, found.resources))
+    done = list(ray_pool.work_on_ray(units, tmp_path, found.resources, None))
+    assert len(done) == 25 and not units
+    assert waits == [10] * 16 + list(range(9, 0, -1))

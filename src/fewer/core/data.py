@@ -30,7 +30,11 @@ class TensorData(Generic[Batch]):
 
     def take(self, index: Tensor) -> Batch:
         """The samples at a 1-D index."""
-        return pytree.tree_map(lambda leaf: leaf.index_select(0, index), self.samples)  # type: ignore[no-any-return]
+
+        def taken(leaf: Tensor) -> Tensor:
+            return leaf.index_select(0, index.to(leaf.device))
+
+        return pytree.tree_map(taken, self.samples)  # type: ignore[no-any-return]
 
 
 def convert(batch: Any, device: torch.device, dtype: torch.dtype) -> Any:

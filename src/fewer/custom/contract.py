@@ -203,8 +203,8 @@ def masked_weights_stay_zero(task: Task[Any]) -> None:
 
 def kept_weights_alone_train_as_masked_ones(task: Task[Any]) -> None:
     masked, alone = Plain(task, _training(task), 0), Plain(task, _training(task), 0)
-    # at this sparsity every linear layer is converted, small or large
-    mask = followed(task, keep(magnitude(task, masked.state.modules_of(0), [], _noise()), 0.6, "layer"))
+    # at this sparsity every linear layer and convolution is converted, small or large
+    mask = followed(task, keep(magnitude(task, masked.state.modules_of(0), [], _noise()), 0.8, "layer"))
     for engine in (masked, alone):
         engine.state.mask_(0, mask)
     sparse = sparse_engine(alone)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import AbstractContextManager
@@ -26,8 +27,9 @@ from fewer.report.attacks import shortened
 from fewer.report.certainty.same_job import same_job
 from fewer.report.description import metric_of
 from fewer.report.groups import grouped
+from fewer.report.measured import Measured, measure
 from fewer.report.page import Page, table, words
-from fewer.report.runs import page_of
+from fewer.report.runs import page_from
 from fewer.run.job import Job
 from fewer.run.load import load
 from fewer.run.packing import pack_run
@@ -56,20 +58,25 @@ def demo(out: Path, bar: Bar, chosen: dict[str, Job] | None = None, *, processes
     Trainings are independent: as many run at a time as there are cores, or `processes`. A system whose extra is not
     installed is left out, and the report says so.
     """
-    alone = {
-        (Folder(out / name).seed(seed).path if len(job.seeds) > 1 else out / name): dataclasses.replace(
-            job, seeds=(seed,)
-        )
-        for name, job in (chosen or jobs()).items()
-        for seed in job.seeds
-    }
+    alone, packs = dict[Path, Job](), dict[Path, Path]()
+    for name, job in (chosen or jobs()).items():
+        places = [Folder(out / name).seed(seed).path if len(job.seeds) > 1 else out / name for seed in job.seeds]
+        alone |= {place: dataclasses.replace(job, seeds=(seed,)) for place, seed in zip(places, job.seeds)}
+        packs[places[0]] = out / f"{name}.pack"
     left_out: dict[str, str] = {}
+    measured: dict[str, Measured] = {}
+    waiting = Counter(job.task for job in alone.values())
     with bar(len(alone), "trainings") as log:
-        for number, (task, why) in enumerate(_trained(alone, processes or os.cpu_count() or 1), 1):
+        for number, (task, why) in enumerate(_trained(alone, packs, processes or os.cpu_count() or 1), 1):
             left_out |= {task: why} if why else {}
             log({"step": number})
-    runs = [load(place) for place, job in alone.items() if job.task not in left_out]
-    page = page_of(runs, "fewer: the same job with fewer weights", limit=_LIMIT)
+            waiting[task] -= 1
+            if not waiting[task] and task not in left_out:  # measured while others train
+                own = [load(place) for place, job in alone.items() if job.task == task]
+                measured[task] = measure(task, grouped(own), (), _LIMIT)
+    every = [measured[task] for task in dict.fromkeys(job.task for job in alone.values()) if task in measured]
+    runs = [run for one in every for group in one.groups for run in group.runs]
+    page = page_from(every, runs, "fewer: the same job with fewer weights", limit=_LIMIT)
     page.lead = (
         "Small networks for four jobs, each trained, pruned, attacked and packed on this machine a moment ago. "
         "They show what there is to see, not how good it can get: seconds of training, little data, few seeds."
@@ -79,28 +86,30 @@ def demo(out: Path, bar: Bar, chosen: dict[str, Job] | None = None, *, processes
         page.sections.insert(0, page.sections.pop())
     _add_left_out_(page, left_out)
     _add_zoo_(page)
-    for group in grouped(runs):
-        light = dataclasses.replace(group.first, task=shortened(group.job.task, group.first.task, _LIMIT))
-        pack_run(light, out / f"{group.name}.pack")
     write_atomically(out / "report.html", page.html().encode())
     return (out / "report.html").resolve()
 
 
-def _trained(alone: Mapping[Path, Job], processes: int) -> Iterator[tuple[str, str]]:
+def _trained(alone: Mapping[Path, Job], packs: Mapping[Path, Path], processes: int) -> Iterator[tuple[str, str]]:
     """The task of every training as it ends, and why it was left out where it was."""
     if processes < 2 or len(alone) < 2:
-        yield from (_train(job, place) for place, job in alone.items())
+        yield from (_train(job, place, packs.get(place)) for place, job in alone.items())
         return
     with ProcessPoolExecutor(processes, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
-        begun = [pool.submit(_train, job, place) for place, job in alone.items()]
+        # the last systems train longest: begun first, they leave no core idle at the end
+        begun = [pool.submit(_train, job, place, packs.get(place)) for place, job in reversed(list(alone.items()))]
         yield from (done.result() for done in as_completed(begun))
 
 
-def _train(job: Job, place: Path) -> tuple[str, str]:
+def _train(job: Job, place: Path, pack: Path | None) -> tuple[str, str]:
+    """Also packed, where there is to be a pack of it."""
     try:
         job.run(place, loop=Loop())
     except MissingExtra as error:
         return job.task, str(error)
+    if pack is not None:
+        run = load(place)
+        pack_run(dataclasses.replace(run, task=shortened(job.task, run.task, _LIMIT)), pack)
     return job.task, ""
 
 

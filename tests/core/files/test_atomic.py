@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
+import pytest
+
+from fewer.core.errors import Busy, UserError
 from fewer.core.files.run_folder import Folder
 
 
@@ -30,3 +34,22 @@ def test_a_log_line_cut_in_half_is_dropped_when_the_run_goes_on(tmp_path: Path) 
     folder.forget_after(5)
     folder.log({"step": 2, "loss": 0.25})
     assert [line["step"] for line in folder.lines()] == [1, 2]
+
+
+def test_a_folder_that_cannot_be_locked_is_refused_by_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fewer.core.files.run_folder.locked", lambda handle, wait: False)
+    with pytest.raises(Busy, match="being trained by another process"), Folder(tmp_path / "run").locked():
+        pass
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "fcntl" else found(name))
+    with pytest.raises(UserError, match=r"without file locks.*WSL"), Folder(tmp_path / "run").locked():
+        pass
+
+
+def test_a_file_that_cannot_be_taken_away_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "state.safetensors").mkdir()  # which no unlink removes
+    with pytest.raises(UserError, match=r"state\.safetensors") as caught:
+        Folder(tmp_path).remove("state.safetensors")
+    assert "\n" not in str(caught.value)

@@ -40,3 +40,12 @@ def test_a_file_that_changed_after_training_is_refused_unless_it_is_named_anew(t
 
 def test_folders_and_words_are_no_files(tmp_path: Path) -> None:
     assert named_files(("network=cnn0", f"data={tmp_path}", "maps=", "flag")) == {}
+
+
+def test_a_byte_at_the_end_of_a_file_counts_and_what_names_no_file_does_not(tmp_path: Path) -> None:
+    data, content = tmp_path / "own.bin", bytearray(1 << 20)
+    data.write_bytes(content)
+    before = named_files([f"data={data}", f"folder={tmp_path}", "network=cnn0", "empty="])
+    content[-1] = 1
+    data.write_bytes(content)
+    assert before.keys() == {"data"} and named_files([f"data={data}"]) != before

@@ -274,7 +274,10 @@ class Folder:
             raise refusal(error, self.path / LOG) from error
 
     def remove(self, name: str) -> None:
-        (self.path / name).unlink(missing_ok=True)
+        try:
+            (self.path / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise refusal(error, self.path / name) from error
 
 
 def _damaged_log(path: Path, where: str) -> Damaged:

@@ -26,9 +26,10 @@ from fewer.sweep.grid import Resources
 from fewer.sweep.report import Done, Report
 from fewer.sweep.unit import Outcome, Unit, run_unit
 
-__all__ = ["bring_home", "run_away", "work_on_ray"]
+__all__ = ["AHEAD", "bring_home", "run_away", "work_on_ray"]
 
 Files = dict[str, bytes]  # by path below the folder of points
+AHEAD = 1024  # units that Ray has at once, or two for each of its cores: to wait for one takes time for every one
 _LARGEST = 256 << 20  # bytes of a file that comes home; a larger one is named in `left_behind.txt`
 
 
@@ -80,8 +81,9 @@ def work_on_ray(
     try:
         away = ray.remote(run_away)
         running: dict[Any, Unit] = {}
+        most = max(AHEAD, int(2 * ray.cluster_resources().get("CPU", 0)))
         while units or running:
-            while units:
+            while units and len(running) < most:
                 unit = units.popleft()
                 task = away.options(**_needs(unit, resources))
                 sent = task.remote(unit.to_json(), _sweep_name(out), resources.threads, [*sys.path, os.getcwd()])
