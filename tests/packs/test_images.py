@@ -64,7 +64,7 @@ def networks(network: nn.Module, shape: tuple[int, ...]) -> tuple[Network, Netwo
     return Network(program, tensors), Network(program, tensors, compiled=False)
 
 
-@pytest.fixture(params=["avx512", "avx2", "portable"])
+@pytest.fixture(params=["avx512_whole", "avx512", "avx2", "portable"])
 def kernels(request: pytest.FixtureRequest) -> Iterator[str]:
     compiled = planes.kernels()
     if compiled is None:

@@ -19,7 +19,7 @@ KERNELS = Path(fewer.packs.__file__).parent / "kernels"
 FLAGS = ["-shared", "-fPIC", "-g", "-O1", "-std=c11", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 DRIVER = """
-import importlib.util, sys
+import contextlib, importlib.util, sys
 import fewer.packs
 for name in ("_codec", "_runtime", "_planes"):
     spec = importlib.util.spec_from_file_location(f"fewer.packs.{name}", f"{sys.argv[1]}/{name}.so")
@@ -77,6 +77,9 @@ for kernel in ("avx512", "avx2", "portable"):
     except ValueError:
         continue
     convolved(generator), separated(generator), recurred(generator), refused()
+with contextlib.suppress(ValueError):
+    planes.kernels().use("avx512_whole")
+    convolved(generator), separated(generator), refused()
 print(run(200, seed=11))
 """
 

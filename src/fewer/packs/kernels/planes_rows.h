@@ -65,14 +65,16 @@ INLINE void NAMED(convolve)(const Step *s, float *const *buffers, ptrdiff_t imag
     const float *x = buffers[s->from] + s->from_first;
     const float *with = s->with < 0 ? NULL : buffers[s->with] + s->with_first;
     float *y = buffers[s->to] + s->to_first;
+    /* where few weights stream by, writing is what takes time, and goes better in short runs */
+    const ptrdiff_t lanes = LANES > 8 && s->starts[s->outputs] < 8 * s->outputs ? 8 : LANES;
     /* all parts alike: a short one would read every weight for few places */
-    const ptrdiff_t vectors = (count + WIDTH - 1) / WIDTH, parts = (vectors + LANES - 1) / LANES;
+    const ptrdiff_t vectors = (count + WIDTH - 1) / WIDTH, parts = (vectors + lanes - 1) / lanes;
     for (ptrdiff_t part = 0, place = 0; part < parts; part++) {
         const int now = (int)(vectors * (part + 1) / parts - vectors * part / parts);
         switch (now) {
             SOME(1) SOME(2) SOME(3) SOME(4) SOME(5) SOME(6) SOME(7) SOME(8)
 #if LANES > 8
-            SOME(9) SOME(10) SOME(11) SOME(12) SOME(13) SOME(14) SOME(15) SOME(16)
+            SOME(9) SOME(10) SOME(11) SOME(12)
 #endif
         }
         place += now * WIDTH;
