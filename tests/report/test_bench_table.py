@@ -62,3 +62,5 @@ def test_one_bench_is_written_as_results_keeps_it(tmp_path: Path) -> None:
     record = json.loads((tmp_path / "bench-sparse.json").read_text())
     assert record["command"] == "fewer bench sparse" and record["study"] == "bench sparse"
     assert len(record["columns"]) == len(record["rows"][0]) and "2.00x" in record["rows"][0]
+    assert main(["bench", "image_training", "-o", str(tmp_path)]) == 0
+    assert (tmp_path / "bench-image-training.json").exists()

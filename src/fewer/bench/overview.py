@@ -128,7 +128,7 @@ def write(folder: Path, lines: Sequence[Line], command: str) -> tuple[Path, ...]
     write_atomically(place[1], page.html().encode())
     if len({line.bench for line in lines}) > 1:
         return place
-    kept = folder / f"bench-{lines[0].bench}.json"
+    kept = folder / f"bench-{lines[0].bench.replace('_', '-')}.json"
     write_json(kept, _kept(lines, command, where))
     return *place, kept
 
