@@ -68,6 +68,17 @@ def test_chunks_that_are_filled_up_give_the_scores_and_slopes_of_the_whole(mlp: 
         assert whole.shape == parts.shape and torch.allclose(whole, parts, rtol=0.02, atol=0.02)
 
 
+def test_what_a_search_on_a_gpu_turns_on_is_turned_off_behind_it(mlp: Vision, robust_mlp: NetworkSet) -> None:
+    import torch._dynamo.config as compiling
+
+    rough = Rough(mlp, robust_mlp)
+    rough.device = torch.device("cuda")
+    with pytest.raises(ValueError, match="in between"), rough.quickly():
+        assert torch.backends.cudnn.benchmark and compiling.suppress_errors
+        raise ValueError("in between")
+    assert not torch.backends.cudnn.benchmark and not compiling.suppress_errors
+
+
 def test_a_rough_search_cannot_show_every_image_every_step() -> None:
     with pytest.raises(UserError, match="judge every, and drop"):
         Audit(search="bfloat16", judge="last")

@@ -62,3 +62,15 @@ def test_one_bench_is_written_as_results_keeps_it(tmp_path: Path) -> None:
     record = json.loads((tmp_path / "bench-sparse.json").read_text())
     assert record["command"] == "fewer bench sparse" and record["study"] == "bench sparse"
     assert len(record["columns"]) == len(record["rows"][0]) and "2.00x" in record["rows"][0]
+    assert main(["bench", "image_training", "-o", str(tmp_path)]) == 0
+    assert (tmp_path / "bench-image-training.json").exists()
+
+
+def test_two_generations_of_processors_under_one_name_are_told_apart(tmp_path: Path) -> None:
+    described = tmp_path / "cpuinfo"
+    described.write_text(
+        "processor : 0\ncpu family : 26\nmodel : 2\nmodel name : AMD EPYC\n\nprocessor : 1\nmodel : 9\n"
+    )
+    assert overview._processor(described) == "AMD EPYC (family 26, model 2)"
+    described.write_text("processor : 0\nBogoMIPS : 50\n")
+    assert overview._processor(described) == overview._processor(tmp_path / "none")

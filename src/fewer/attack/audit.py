@@ -142,15 +142,15 @@ def robust(
     images = _Images(task, nets, audit)
     images.check(attackable, classifier)
     laid = images.laid_out(attackable, audit.layout)
-    rough = Rough(task, laid.nets) if audit.search == "bfloat16" else task
-    with laid.active() as ready, torch.no_grad():
+    rough = Rough(task, laid.nets) if audit.search == "bfloat16" else None
+    with laid.active() as ready, torch.no_grad(), rough.quickly() if rough else nullcontext():
         right = images.right(ready)
         lines = _finished(done, threats, len(right))
         survived = right.clone() if done is None else done.survived
         for threat in threats[len(lines) :]:
             start = time.perf_counter()
             facing = right if threat.every else survived
-            fooled = images.fooled(threat.on(rough), ready, facing)
+            fooled = images.fooled(threat.on(rough or task), ready, facing)
             survived = survived & ~fooled
             alone = float((right & ~fooled).double().mean()) if threat.every or bool((facing == right).all()) else None
             seconds = time.perf_counter() - start

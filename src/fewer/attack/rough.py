@@ -40,15 +40,27 @@ class Rough(Variant):
 
     def _copies(self, modules: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
         made = {}
-        if self.device.type == "cuda":
-            torch._dynamo.config.suppress_errors = True  # what cannot be compiled goes on as it is, with a warning
-            torch.backends.cudnn.benchmark = True  # chunks of one size
         for name, module in modules.items():
             made[name] = copy.deepcopy(module).requires_grad_(False).eval()
             if self.device.type == "cuda":
                 made[name].to(memory_format=torch.channels_last)  # type: ignore[call-overload]
                 made[name].compile(dynamic=False)
         return made
+
+    @contextmanager
+    def quickly(self) -> Iterator[None]:
+        """For as long as a search takes, on a GPU: what cannot be compiled goes on as it is, with a warning; and since
+        chunks are of one size, cuDNN looks for the fastest kernels."""
+        if self.device.type != "cuda":
+            yield
+            return
+        cudnn, compiling = torch.backends.cudnn, torch._dynamo.config
+        before = cudnn.benchmark, compiling.suppress_errors
+        cudnn.benchmark = compiling.suppress_errors = True
+        try:
+            yield
+        finally:
+            cudnn.benchmark, compiling.suppress_errors = before
 
     def rough_logits(self, nets: Nets, inputs: Tensor, noise: Noise) -> Tensor:
         """(batch, classes), in float32, from the quick copies; `nets` are not asked."""

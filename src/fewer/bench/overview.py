@@ -86,16 +86,21 @@ def hardware() -> str:
     """What this was measured on, in words."""
     import torch
 
-    processor = platform.machine()
-    try:
-        for entry in Path("/proc/cpuinfo").read_text().splitlines():
-            if entry.startswith("model name"):
-                processor = entry.partition(":")[2].strip()
-                break
-    except OSError:
-        pass
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "no CUDA"
-    return f"{processor}, {device}, torch {torch.__version__.partition('+')[0]}, {torch.get_num_threads()} thread(s)"
+    return f"{_processor()}, {device}, torch {torch.__version__.partition('+')[0]}, {torch.get_num_threads()} thread(s)"
+
+
+def _processor(described: Path = Path("/proc/cpuinfo")) -> str:
+    """Its name, with family and model where they are told: makers call several generations by one name."""
+    try:
+        first = described.read_text().partition("\n\n")[0].splitlines()
+    except OSError:
+        return platform.machine()
+    told = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in first)}
+    name = told.get("model name", platform.machine())
+    return (
+        f"{name} (family {told['cpu family']}, model {told['model']})" if {"cpu family", "model"} <= set(told) else name
+    )
 
 
 def write(folder: Path, lines: Sequence[Line], command: str) -> tuple[Path, ...]:
@@ -128,7 +133,7 @@ def write(folder: Path, lines: Sequence[Line], command: str) -> tuple[Path, ...]
     write_atomically(place[1], page.html().encode())
     if len({line.bench for line in lines}) > 1:
         return place
-    kept = folder / f"bench-{lines[0].bench}.json"
+    kept = folder / f"bench-{lines[0].bench.replace('_', '-')}.json"
     write_json(kept, _kept(lines, command, where))
     return *place, kept
 

@@ -6,12 +6,14 @@ import warnings
 
 import pytest
 import torch
+from torch.nn import functional
 
 from fewer.attack.hardening.harden import harden
 from fewer.core.engines import cohort
-from fewer.core.engines.aligned import Aligned
+from fewer.core.engines.aligned import aligned_linear
 from fewer.core.engines.base import Training
 from fewer.core.engines.cohort import Cohort
+from fewer.core.engines.instead import Instead
 from fewer.core.engines.optimizer import Optimizer
 from fewer.pruning.pruning import Pruning, prune_
 from fewer.systems.vision.task.task import Settings, Vision
@@ -69,7 +71,7 @@ def test_a_padded_linear_layer_is_the_same_layer_and_has_the_same_slopes() -> No
         layer, pixels = torch.nn.Linear(inputs, outputs).double(), torch.randn(5, inputs, dtype=torch.float64)
         pixels.requires_grad_(True)
 
-        with Aligned():
+        with Instead(functional.linear, aligned_linear):
             padded = layer(pixels)
         found = [
             (answer, *torch.autograd.grad(answer.square().sum(), [pixels, *layer.parameters()]))

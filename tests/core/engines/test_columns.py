@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from torch.nn import functional
 
 from fewer.core.engines.base import Training
 from fewer.core.engines.cohort import Cohort
-from fewer.core.engines.columns import Columns
+from fewer.core.engines.columns import column_conv2d
+from fewer.core.engines.instead import Instead
 from fewer.systems.vision.bench.cohort import CASES, measure
 from fewer.systems.vision.task.task import Settings, Vision
 
@@ -32,9 +34,8 @@ torch.set_num_threads(1)
     ],
 )
 def test_columns_give_what_torchs_convolution_gives(
-    channels: int, kernel: tuple[int, int], options: dict[str, Any], direct: int, monkeypatch: pytest.MonkeyPatch
+    channels: int, kernel: tuple[int, int], options: dict[str, Any], direct: int
 ) -> None:
-    monkeypatch.setattr("fewer.core.engines.columns.DIRECT", direct)
     torch.manual_seed(0)
     images = torch.randn(3, 4, channels, 9, 11, dtype=torch.float64, requires_grad=True)  # 3 replicas
     shape = (3, 6, channels // options.get("groups", 1), *kernel)
@@ -46,16 +47,17 @@ def test_columns_give_what_torchs_convolution_gives(
         return found, *torch.autograd.grad(found.square().sum(), (images, weight, bias))
 
     plain = answers()
-    with Columns():
+    with Instead(functional.conv2d, partial(column_conv2d, direct=direct)):
         columns = answers()
     for one, other in zip(plain, columns):
         assert torch.allclose(one, other, rtol=1e-12, atol=1e-12)
 
 
-def test_a_cohort_trains_the_same_with_columns() -> None:
+@pytest.mark.parametrize("direct", [0, 9])
+def test_a_cohort_trains_the_same_with_columns(direct: int) -> None:
     task, training = Vision(Settings(network="cnn0")), Training(steps=10, batch=8, precision="float64")
     plain, columns = Cohort(task, training, range(3)), Cohort(task, training, range(3))
-    columns.columns = True
+    columns.columns = direct
     for engine in (plain, columns):
         engine.advance(3)
     for name, network in plain.state.networks.items():

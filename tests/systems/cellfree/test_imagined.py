@@ -46,6 +46,14 @@ def test_a_map_is_known_where_a_phone_stood_and_open_far_from_all(world: World, 
     assert known.at(train.phones[:1] + 5000.0)[1][0] > 0.99
 
 
+def test_of_a_long_record_no_more_phones_are_imagined_than_memory_holds(
+    world: World, train: Survey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fewer.systems.cellfree.task.imagined._MOST", 5000)
+    phones = Imagined(world, train)
+    assert phones.count == 5000 == len(phones.all())
+
+
 def test_lots_are_the_same_again_and_examples_come_without_making_all(world: World, train: Survey) -> None:
     phones = Imagined(world, train)
     assert phones.count == 40 * 300

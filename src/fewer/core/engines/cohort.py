@@ -7,19 +7,21 @@ not wait for Python. A replica's numbers do not depend on who else is in the coh
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
-from functools import cached_property
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property, partial
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.func import vmap
 from torch.utils import _pytree as pytree
 
 from fewer.core.data import TensorData
-from fewer.core.engines.aligned import Aligned
+from fewer.core.engines.aligned import aligned_linear
 from fewer.core.engines.base import Engine, move_
-from fewer.core.engines.columns import Columns
+from fewer.core.engines.columns import column_conv2d
+from fewer.core.engines.instead import Instead
 from fewer.core.engines.layers import batchable
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.errors import UserError
@@ -42,7 +44,8 @@ def _first(stacked: Any) -> Any:
 class Cohort(Engine):
     """Construct with one seed per replica; give each its mask through `state.mask_`."""
 
-    columns = False  # convolutions as products of matrices; the bench of cohorts tries them
+    # convolutions as products of matrices, those of up to so many inputs as sums; the bench of cohorts tries them
+    columns: int | None = None
 
     @cached_property
     def turns(self) -> list[int]:
@@ -97,7 +100,7 @@ class Cohort(Engine):
             losses = one(_first(weights), _first(buffers), samples, seeds[0]).unsqueeze(0)
         else:
             shared = 0 if self.data.in_memory else None
-            with batchable(), Columns() if self.columns else nullcontext():
+            with batchable(), self._columns():
                 losses = vmap(one, in_dims=(0, 0, shared, 0))(weights, buffers, batch, seeds)
         leaves = [view for name in objective.trains for view in weights[name].values()]
         found = iter(torch.autograd.grad(losses.sum(), leaves, materialize_grads=True))
@@ -105,6 +108,11 @@ class Cohort(Engine):
             name: torch.cat([next(found).reshape(len(seeds), -1) for _ in weights[name]], 1)
             for name in objective.trains
         }
+
+    def _columns(self) -> AbstractContextManager[Any]:
+        if self.columns is None:
+            return nullcontext()
+        return Instead(F.conv2d, partial(column_conv2d, direct=self.columns))
 
     @property
     def compiles(self) -> bool:
@@ -120,7 +128,7 @@ class Cohort(Engine):
         """The same from fused kernels: forward and backward are recorded together as one list of operations."""
 
         def whole(arguments: Arguments) -> Found:
-            with Aligned():
+            with Instead(F.linear, aligned_linear):
                 return self._differentiated(objective, arguments)
 
         index = next(place for place, found in enumerate(self.objectives) if found is objective)

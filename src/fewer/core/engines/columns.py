@@ -9,34 +9,16 @@ cheap for small kernels and few channels.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
-__all__ = ["Columns", "column_conv2d"]
+__all__ = ["column_conv2d"]
 
 _GRAIN = 4  # numbers of 32 bit in one load: matrices have rows of such a multiple
-DIRECT = 0  # inputs of an output up to which a sum of products is left to the compiler
 _LONGEST = 1200  # inputs of an output beyond which columns cost more than they save
-
-
-class Columns(TorchFunctionMode):
-    """While it is on, two-dimensional convolutions run as products where it pays."""
-
-    def __torch_function__(
-        self,
-        function: Callable[..., Any],
-        types: Sequence[type],
-        arguments: Sequence[Any] = (),
-        named: Mapping[str, Any] | None = None,
-    ) -> Any:
-        if function is F.conv2d:
-            return column_conv2d(*arguments, **(named or {}))
-        return function(*arguments, **(named or {}))
 
 
 def column_conv2d(
@@ -47,8 +29,10 @@ def column_conv2d(
     padding: str | int | Sequence[int] = 0,
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
+    *,
+    direct: int = 0,
 ) -> Tensor:
-    """The same as torch's `conv2d`."""
+    """The same as torch's `conv2d`; of up to `direct` inputs an output is a sum of products, for a compiler to fuse."""
     steps, spread = _pair(stride), _pair(dilation)
     channels, *kernel = weight.shape[1:]
     plain = groups == 1 and spread == (1, 1) and not isinstance(padding, str) and input.ndim == 4
@@ -58,7 +42,7 @@ def column_conv2d(
     images = F.pad(input, (right, right, down, down)) if down or right else input
     images = images.transpose(0, 1)  # (channels, batch, height, width)
     height, width = ((size - k) // step + 1 for size, k, step in zip(images.shape[2:], kernel, steps))
-    if channels * kernel[0] * kernel[1] <= DIRECT:
+    if channels * kernel[0] * kernel[1] <= direct:
         parts = [
             weight[:, c, i, j, None, None, None]
             * images[c, :, i : i + steps[0] * height : steps[0], j : j + steps[1] * width : steps[1]]

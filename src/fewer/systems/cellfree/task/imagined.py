@@ -19,7 +19,7 @@ from fewer.systems.cellfree.task.world.interpolation import Interpolation
 
 __all__ = ["Imagined"]
 
-_PER_PHONE = 40  # imagined for each real one
+_PER_PHONE, _MOST = 40, 2_000_000  # imagined for each real one, and in all: half a kilobyte each
 _VALUES = 400_000  # places x access points drawn at once; fewer places than a deployment computes at once
 _ASIDE = 0.25  # of the distance at which shadowing decorrelates: how far phones are from the places of a log
 
@@ -51,7 +51,7 @@ class Imagined:
     """Phones of the map that a survey's phones drew, in lots that are made when somebody asks for them."""
 
     def __init__(self, world: World, survey: Survey) -> None:
-        self.world, self.count = world, _PER_PHONE * len(survey)
+        self.world, self.count = world, min(_PER_PHONE * len(survey), _MOST)
         self.per_lot = max(1, min(4000, _VALUES // len(world.deployment), self.count))
         self._survey = survey
 

@@ -16,7 +16,6 @@ import torch
 from fewer.attack.hardening.harden import harden
 from fewer.bench.overview import Line, line_text, write
 from fewer.bench.row import Row
-from fewer.core.engines import columns
 from fewer.core.engines.base import Engine, Training
 from fewer.core.engines.cohort import Cohort
 from fewer.core.engines.plain import Plain
@@ -28,7 +27,8 @@ __all__ = ["NOTES", "PLACE", "TITLE", "run"]
 TITLE = "Many replicas in lock-step against one by one: aggregate updates a second, batch 128"
 PLACE = 4
 NOTES = (
-    "Both sides with 32-bit numbers and TF32 products. One by one: the plain engine, eager, one network at a time.",
+    "Both sides with 32-bit numbers, and TF32 products on a GPU. One by one: the plain engine, eager, one network at a "
+    "time.",
 )
 
 # network, hardening, required ratio on CUDA
@@ -41,6 +41,7 @@ CASES = (
 # graph: as any cohort on CUDA; compile: fused kernels too; columns: and convolutions as products of matrices;
 # direct: and those of few inputs as sums of products
 WAYS = ("graph", "compile", "columns", "direct")
+_DIRECT = 9  # a kernel of 3 x 3 on one channel
 
 
 @dataclass(frozen=True)
@@ -98,8 +99,7 @@ def _entrants(case: tuple[str, str, float], way: str, device: str) -> tuple[Entr
     if hardening:
         task = harden(task, hardening)
     cohort = Cohort(task, dataclasses.replace(training, compile=way != "graph"), range(replicas))
-    cohort.columns = way in ("columns", "direct")
-    columns.DIRECT = 9 if way == "direct" else 0
+    cohort.columns = {"columns": 0, "direct": _DIRECT}.get(way)
     entrants = Entrant(Plain(task, training, 0), 1), Entrant(cohort, replicas)
     for entrant in entrants:
         entrant.engine.advance(8)  # compiled, captured

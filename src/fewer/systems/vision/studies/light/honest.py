@@ -65,11 +65,7 @@ def catalogue(order: Order) -> Pieces:
 def _images(order: Order) -> str:
     """By the name of the file: what `fewer data vision` wrote."""
     name = Path(order.data).name
-    known = {
-        "fashion.npz": "Fashion-MNIST, a split of our own",
-        "fashion-half.npz": "Fashion-MNIST, half of the training images of a split of our own",
-        "mnist": "MNIST",
-    }
+    known = {"fashion.npz": "Fashion-MNIST, a split of our own", "mnist": "MNIST"}
     return known.get(name, "own images") if order.data else "embedded digits"
 
 

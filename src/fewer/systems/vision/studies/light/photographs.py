@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fewer.attack import threat
@@ -106,20 +106,41 @@ def photographs(order: Order) -> Result:
         for piece in catalogue(order).every.values():
             piece.make()
     rows, details = table(recipes(order), order)
+    title = f"Robust and light networks on photographs, {pixels(order)}, ResNet-18 and slim ones at 8/255, one seed"
+    return Result(
+        title, COLUMNS, rows, _notes(order, details), details={"trainings": details},
+        commands=_commands(order, details), machines=_machines(details),
+    )  # fmt: skip
+
+
+def _notes(order: Order, details: Sequence[Mapping[str, Any]]) -> list[str]:
     where = " and ".join(sorted({each["device"] for each in details}))
-    notes = [
+    rough = "cuda" in where and from_text(Choices, order.words).search == "bfloat16"
+    searched = ": a search in bfloat16 on a GPU, each success confirmed in float32" if rough else ""
+    made = {each["name"] for each in details}
+    missing = [name for name in recipes(order) if name not in made]
+    return [
         f"{pixels(order)}, which costs some points of accuracy: compare rows with each other, not with published ones; "
         f"one seed; trained on {where}",
-        "at 8/255 in the largest pixel; worst case per image over what was tried: a search in bfloat16 on a GPU, each "
-        "success confirmed in float32; what was not tried may find more",
+        f"at 8/255 in the largest pixel; worst case per image over what was tried{searched}; what was not tried may "
+        "find more",
         "hardened: PGD-7, steps of 2/255, batch 512; pruned ones begin at the dense one's weights (hardened-99 at "
         "hardened-95's, small-98k at small's) and lose weights by LAMP in the first half of some more epochs",
+        *([f"not trained: {', '.join(missing)}"] if missing else []),
     ]
-    title = f"Robust and light networks on photographs, {pixels(order)}, ResNet-18 and slim ones at 8/255, one seed"
-    made = [] if order.scale == "quick" else [order.command().replace(" --out", " --pieces all --out"), order.command()]
-    return Result(
-        title, COLUMNS, rows, notes, details={"trainings": details}, commands=made, machines=_machines(details)
-    )
+
+
+def _commands(order: Order, details: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What makes the pieces that are there, then the table."""
+    if order.scale == "quick":
+        return []
+    audits = [f"audit-{each['name']}" for each in details if each["suite"]]
+    asked = " ".join([*(str(each["name"]) for each in details), *audits])
+    tried = max((len(each["suite"]["lines"]) for each in details if each["suite"]), default=0)
+    words = [word for word in order.words if not word.startswith("attacks=")]
+    some = [f"attacks={tried}"] if 0 < tried < len(suite(order.scale)) else []
+    made = dataclasses.replace(order, words=(*words, *some)).command()
+    return [made.replace(" --out", f" --pieces {asked} --out"), order.command()]
 
 
 def _machines(details: Iterable[Mapping[str, Any]]) -> list[str]:

