@@ -20,7 +20,7 @@ __all__ = ["ROWS", "cost", "is_dense", "units"]
 
 ROWS = 8  # output channels whose weights lie side by side where C computes densely
 _WIDE = 16  # floats in a vector
-_HALF, _HELD = 8, 16  # floats in a vector of kept weights' sums, and vectors that are held
+_HALF, _HELD = 8, 12  # floats in a vector of kept weights' sums, and vectors that are held
 _KEPT, _READ = 1.3, 3.0  # a kept weight at a vector, and reading it once for all vectors that are held
 _DENSE = 1.05  # a weight at a vector
 _COPY = 1.5  # a run of places into a panel, and out of it
