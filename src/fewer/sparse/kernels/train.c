@@ -35,6 +35,14 @@ static const Kernels *const tables[][2][2] = {
 #endif
 };
 
+static const Norms *const norms[] = {
+    norms_portable,
+#if defined(__x86_64__)
+    norms_avx2,
+    norms_avx512,
+#endif
+};
+
 static int detect(void) {
 #if defined(__x86_64__)
     __builtin_cpu_init();
@@ -243,9 +251,8 @@ static PyObject *norm(PyObject *self, PyObject *arguments) {
         return NULL;
     const Norm call = {images, channels, area, (void *)x, (void *)gy, (double *)first, (double *)second, (double *)third,
                        (void *)gx};
-    Py_BEGIN_ALLOW_THREADS if (gx) (is_double ? whole_gradient : single_gradient)(&call);
-    else if (gy) (is_double ? whole_gradient_sums : single_gradient_sums)(&call);
-    else (is_double ? whole_moments : single_moments)(&call);
+    const Norms *by = &norms[current_set][is_double];
+    Py_BEGIN_ALLOW_THREADS (gx ? by->gradient : gy ? by->gradient_sums : by->moments)(&call);
     Py_END_ALLOW_THREADS Py_RETURN_NONE;
 }
 
