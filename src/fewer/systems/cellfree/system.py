@@ -26,7 +26,9 @@ SYSTEM = System(
             "average precision",
             "how well serving access points are ranked before the others, beside the strongest; 1 is perfect",
         ),
-        "other_precision": Metric("precision", "share of the chosen that truly serve, beside the strongest", share=True),
+        "other_precision": Metric(
+            "precision", "share of the chosen that truly serve, beside the strongest", share=True
+        ),
         "other_recall": Metric(
             "recall", "share of the truly serving that were chosen, beside the strongest", share=True
         ),
