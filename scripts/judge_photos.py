@@ -42,7 +42,8 @@ def main() -> None:
             f"PGD-40 at 8/255, {count} images": float(standing.mean()),
         }  # fmt: skip
         program = next(iter(found.networks.values())).program
-        settings = {**found.settings, "metrics": dict(sorted(metrics.items(), reverse=True))}
+        metrics = {**dict(sorted(metrics.items(), reverse=True)), "test_images": len(right)}
+        settings = {**found.settings, "metrics": metrics}
         pack.write(path, program, found.tensors(), masks=found.masks, values="float16", settings=settings)
         seconds = round(time.process_time() - begin, 1)
         print(json.dumps({"pack": name, "bytes": path.stat().st_size, "seconds": seconds, **settings["metrics"]}))

@@ -43,6 +43,7 @@ def main() -> None:
                 "accuracy": found["clean"],
                 "PGD-40 at 0.3": found["pgd40"],
                 "whole suite at 0.3": suite["robust"],
+                "test_images": suite["images"],
             },
         }
         masks = {key.replace("/", "."): mask.numpy() for key, mask in folder.read_tensors("mask.safetensors").items()}

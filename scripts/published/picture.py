@@ -13,7 +13,7 @@ from .records import ROOT, results
 __all__ = ["PICTURE", "current", "drawn", "numbers"]
 
 PICTURE = ROOT / "docs" / "fewer.png"
-OURS, OTHERS, INK = "#0b6e6e", "#9aa5b1", "#1f2933"
+OURS, OTHERS, INK = "#0b6e6e", "#7b8794", "#1f2933"
 Records = Mapping[str, dict[str, Any]]
 Panel = dict[str, Any]
 
@@ -37,12 +37,17 @@ def _vision(record: dict[str, Any]) -> Panel:
     def point(row: dict[str, Any], name: str) -> tuple[float, float, str]:
         return row["kept"], float(row["PGD-40"].split(" ")[0]), name
 
+    ours, theirs = (
+        point(small, f"{small['kept']:,}"),
+        point(dense, f"hardened {dense['network']}, dense: {dense['kept']:,}"),
+    )
     return {
-        "title": f"vision: {dense['kept'] / small['kept']:.0f} times fewer weights under attack",
-        "across": "weights kept (MNIST, PGD-40 at 0.3; ours: a network of other layers, behind high contrast)",
-        "up": "% right under attack",
-        "ours": [point(small, f"{small['kept']:,}"), *(point(row, f"{row['kept']:,}") for row in light)],
-        "others": [point(dense, f"hardened {dense['network']}, dense: {dense['kept']:,}")],
+        "title": f"Vision: {theirs[0] / ours[0]:.0f} times fewer weights,\n"
+        f"{'more' if ours[1] > theirs[1] else 'less'} digits right under attack",
+        "across": "weights kept (MNIST, PGD-40 at 0.3;\nours: a network of other layers, behind high contrast)",
+        "up": "right under attack, %",
+        "ours": [ours, *(point(row, f"{row['kept']:,}") for row in light)],
+        "others": [theirs],
     }  # fmt: skip
 
 
@@ -56,8 +61,8 @@ def _cellfree(record: dict[str, Any]) -> Panel:
         return float(first[name]["AP"].split(" ")[0]), said
 
     return {
-        "title": f"cellfree: 3 measurements instead of {size}",
-        "across": f"average precision ({size} access points, {choice} candidates)",
+        "title": f"Cell-free radio: 3 measurements\ninstead of {size} find who should serve",
+        "across": f"average precision, 1 is perfect\n({size} access points, {choice} candidates)",
         "ours": [bar("kriging", "ours, kriging"),
                  *([bar("distilled", "ours, kriging in a network")] if "distilled" in first else []),
                  bar("local", "ours, local network")],
@@ -77,8 +82,8 @@ def _control(record: dict[str, Any]) -> Panel:
         ]
     at_95 = [dict(line)[95.0] for line in lines.values()]
     return {
-        "title": f"control: 95 % removed, {min(at_95):.0f} to {max(at_95):.0f} % of the score",
-        "across": "weights removed before training, % (SNIP)", "up": "score, % of dense", "lines": lines,
+        "title": f"Control: 95 % of the weights removed,\n{min(at_95):.0f} to {max(at_95):.0f} % of the score kept",
+        "across": "weights removed before training (SNIP), %", "up": "score, % of the dense network's", "lines": lines,
     }  # fmt: skip
 
 
@@ -95,10 +100,10 @@ def _nowcast(record: dict[str, Any]) -> Panel:
         key: (model["parameters"] / 1e6, model["at_threshold"]["total"], names[key]) for key, model in models.items()
     }  # fmt: skip
     best = max((key for key in names if key != "drift"), key=lambda key: points[key][1])
-    better = "better forecasts" if points["drift"][1] > points[best][1] else "forecasts no better"
+    better = "better rain forecasts" if points["drift"][1] > points[best][1] else "rain forecasts no better"
     return {
-        "title": f"nowcast: {points[best][0] / points['drift'][0]:.0f} times fewer weights, {better}",
-        "across": "million weights (generated weather, 60 pixels)", "up": "IoU of 8 hours of rain",
+        "title": f"Nowcasting: {points[best][0] / points['drift'][0]:.0f} times fewer weights,\n{better}",
+        "across": "million weights (generated weather, 60 pixels)", "up": "8 hours of rain in the right place (IoU)",
         "ours": [points["drift"]], "others": [points[key] for key in names if key != "drift"],
     }  # fmt: skip
 
@@ -122,10 +127,10 @@ def drawn(records: Records) -> bytes:
     from matplotlib.figure import Figure
 
     panels = numbers(records)
-    figure = Figure(figsize=(12, 6.4), dpi=110, layout="constrained")
+    figure = Figure(figsize=(9.4, 7.6), dpi=150, layout="constrained")  # letters of 10 points can be read in a README
     for axes, (name, panel) in zip(figure.subplots(2, 2).flat, panels.items()):
         {"cellfree": _bars, "control": _lines}.get(name, _points)(axes, panel)
-        axes.set_title(panel["title"], loc="left", fontsize=12.5, fontweight="bold", color=INK)
+        axes.set_title(panel["title"], loc="left", fontsize=13, fontweight="bold", color=INK)
         axes.set_xlabel(panel["across"], color=INK)
         axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(colors=INK)
@@ -142,8 +147,9 @@ def _points(axes: Any, panel: Panel) -> None:
         for x, y, name in panel[kind]:
             axes.scatter([x], [y], s=size, color=colour, zorder=3)
             beside = kind == "others" and x < rightmost
-            place = {"xytext": (-9, -3), "ha": "right"} if beside else {"xytext": (0, 9), "ha": "center"}
-            axes.annotate(name, (x, y), textcoords="offset points", color=INK, fontsize=9, **place)
+            above = {"xytext": (14, -18), "ha": "right"} if kind == "others" else {"xytext": (0, 10), "ha": "center"}
+            place = {"xytext": (-9, -3), "ha": "right"} if beside else above
+            axes.annotate(name, (x, y), textcoords="offset points", color=INK, fontsize=10, **place)
     axes.margins(x=0.22, y=0.28)
     axes.grid(axis="y", color="#e4e7eb")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
@@ -154,10 +160,10 @@ def _bars(axes: Any, panel: Panel) -> None:
     rows = [(*row, OURS) for row in panel["ours"]] + [(*row, OTHERS) for row in panel["others"]]
     for place, (value, name, colour) in enumerate(rows):
         axes.barh(-place, value, color=colour, height=0.66)
-        axes.text(0.01, -place, f"{name}: {value:.3f}", va="center", color="white", fontsize=10, fontweight="bold")
+        axes.text(0.01, -place, f"{name}: {value:.3f}", va="center", color="white", fontsize=10.5, fontweight="bold")
     value, name = panel["all"]
     axes.axvline(value, color=INK, linestyle=":")
-    axes.annotate(f"{name}: {value:.3f}", (value, 0.62), ha="right", va="bottom", color=INK, fontsize=9)
+    axes.annotate(f"{name}: {value:.3f}", (value, 0.62), ha="right", va="bottom", color=INK, fontsize=10)
     axes.set_xlim(0, 1.02)
     axes.set_ylim(-len(rows) + 0.5, 1.0)
     axes.set_yticks([])
@@ -178,7 +184,7 @@ def _lines(axes: Any, panel: Panel) -> None:
     axes.set_ylabel(panel["up"], color=INK)
     axes.set_ylim(0, 120)
     axes.grid(axis="y", color="#e4e7eb")
-    axes.legend(ncols=3, fontsize=8.5, frameon=False, loc="lower left")
+    axes.legend(ncols=2, fontsize=9.5, frameon=False, loc="lower left")
 
 
 def _left(removed: float) -> float:

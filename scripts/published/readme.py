@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fewer.core.settings import either
 from fewer.studies.claims import VERDICTS
 from fewer.studies.matrix.picture import shares, uncertain
 
@@ -61,22 +60,27 @@ def page(lines: list[dict[str, Any]]) -> str:
 
 
 def every_method(record: dict[str, Any]) -> list[str]:
-    """The matrix as its picture, with how many cells do the job; a quick one says too little to be shown."""
+    """The matrix as its picture, with what its axes are; a quick one says too little to be shown."""
     if record["scale"] != "full" or "matrix.png" not in record["figures"]:
         return []
     vague = uncertain(record["rows"])
     known = {task: cells for task, cells in shares(record["rows"]).items() if task not in vague}
     found = [share for cells in known.values() for share in cells.values()]
     held = sum(share >= HELD for share in found)
+    _, _, cut = record["title"].partition("; cut: ")
+    title = f"What each way of pruning leaves: {', '.join([*known, *vague])}"
     said = (
-        f"Of {len(found)} cells (a method at a sparsity on {either(known)}; mean of the seeds) {held} keep "
-        f"{HELD:.0%} of the dense figure or more, and {sum(map(math.isnan, found))} could not be trained at all; those "
-        "with a star could be with some of the seeds, empty ones were left out."
+        f"Down: how weights are chosen; across: the share that is removed; in a cell: what is left of the dense "
+        f"network's figure, in percent, mean of the seeds. On {' and '.join(known)} {held} of {len(found)} cells keep "
+        f"{HELD:.0%} or more; {sum(map(math.isnan, found))} could not be trained, those with a star not with every "
+        "seed."
     )
     for task, half in vague.items():
-        said += f" Dense seeds of {task} differ too much (± {half:.0%} of their mean) to judge its cells."
+        said += f" On {task} dense seeds alone differ by ± {half:.0%}: too much to judge its cells."
     origin = f"`{record['command']}`; {record['hardware_in_words']}; `results/matrix.json`."
-    return [f"**{record['title']}**", f"![{record['title']}](docs/matrix.png)", said, origin]
+    if cut:
+        origin += f" Not run: {cut.replace('; ', ', ')}."
+    return [f"**{title}**", f"![{title}](docs/matrix.png)", said, origin]
 
 
 def verdicts(lines: list[dict[str, Any]]) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import html
+import json
 import re
 import subprocess
 import sys
@@ -105,3 +107,21 @@ def test_every_verb_named_in_prose_exists_with_its_options() -> None:
                 continue
             assert verb in known, f"{page.name}: fewer {line}"
             assert {word for word in words if word.startswith("--")} <= known[verb] | {"--out"}, f"{page.name}: {line}"
+
+
+def test_the_search_finds_every_public_name_verb_method_and_setting(site: Path) -> None:
+    found = json.loads((site / "search" / "search_index.json").read_text())
+    text = " ".join(html.unescape(re.sub("<[^>]*>", " ", f"{part['title']} {part['text']}")) for part in found["docs"])
+
+    def tokens(words: str) -> set[str]:
+        return {part for part in re.split(found["config"]["separator"], words.lower()) if part}
+
+    settings = {row[0] for name in systems() for row in describe_any(name)}
+    wanted = {*fewer.__all__, *offered(), *CRITERIA, *OPTIONS, *KINDS, *HOW, *settings}
+    known = tokens(text)
+    assert [one for one in wanted if not tokens(one) <= known] == []
+
+
+def test_every_picture_says_how_large_it_is_before_it_arrives(site: Path) -> None:
+    shown = [tag for path in site.rglob("*.html") for tag in re.findall(r"<img\b[^>]*>", path.read_text())]
+    assert len(shown) > 20 and [tag for tag in shown if "width=" not in tag or "height=" not in tag] == []

@@ -7,7 +7,6 @@ import html
 import io
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,8 +22,7 @@ from fewer.report.runs import measured_of
 from fewer.report.sizes import sizes_of
 from fewer.run.job import Job
 from fewer.run.load import load
-
-CHROMIUM = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
+from tests.serve.browsing import CHROMIUM, violations
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +63,7 @@ def test_the_page_opens_with_a_line_and_a_picture_of_each_system(report: Path) -
     text = report.read_text()
     first = text[text.index("<section") : text.index("</section>")]
     assert "<h2>Summary</h2>" in first and re.search(r"[\d.]+ % fewer weights, accuracy [\d.]+ % instead of", first)
-    for panel in ("weights left", "file, lossless", "one sample", "accuracy", "accuracy under fgsm:0.2"):
+    for panel in ("weights left", "file, lossless", "one sample", "accuracy", "accuracy under attack"):
         assert f"<b>{panel}</b>" in first, panel
     assert first.count('class="track"') == 5 * 3 and "µs" in first
 
@@ -165,8 +163,9 @@ def test_it_fits_a_phone_and_a_desk_and_turns_dark(report: Path, browser: object
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     background = "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(background)
+    assert violations(page) == []
     page.click("#theme")
-    assert page.evaluate(background) != light
+    assert page.evaluate(background) != light and violations(page) == []
     page.click("#theme")
     assert page.evaluate(background) == light
     page.locator(".track").first.scroll_into_view_if_needed()

@@ -6,9 +6,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.waiting import GIVE_UP_SECONDS
 
-__all__ = ["CHROMIUM", "SIZES", "Visit", "faint", "scrolled", "unnamed"]
+__all__ = ["CHROMIUM", "SIZES", "Visit", "scrolled", "unnamed", "violations"]
 
 CHROMIUM = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
 SIZES = {"desk": (1280, 800), "phone": (390, 844)}
@@ -21,6 +23,7 @@ class Visit:
         self.url, self.faults, self.elsewhere = url, list[str](), list[str]()
         viewport = {"width": size[0], "height": size[1]}
         context = browser.new_context(viewport=viewport, color_scheme=scheme, **options)
+        context.add_init_script(_SHIFTS)
         context.set_default_timeout(1000 * GIVE_UP_SECONDS)
         self.page = context.new_page()
         self.page.on(
@@ -36,8 +39,8 @@ class Visit:
         wide = self.page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
         self.page.screenshot(path=picture, full_page=True)
         assert self.faults == [] and self.elsewhere == [] and wide <= 0
-        assert unnamed(self.page) == [] and faint(self.page) == []
         assert picture.stat().st_size > 5000
+        assert unnamed(self.page) == [] and violations(self.page) == []
         self.page.context.close()
 
 
@@ -52,34 +55,17 @@ def unnamed(page: Any) -> list[str]:
     return [str(node["role"]) for node in found if not node.get("name", {}).get("value", "").strip()]
 
 
-_FAINT = """() => {
-  const number = (text) => text.match(/[\\d.]+/g).map(Number);
-  const linear = (v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-  const light = ([r, g, b]) => [r, g, b].map((v) => linear(v / 255))
-    .reduce((sum, v, n) => sum + v * [0.2126, 0.7152, 0.0722][n], 0);
-  const behind = (one) => {
-    for (let at = one; at; at = at.parentElement) {
-      const found = number(getComputedStyle(at).backgroundColor);
-      if (found.length === 3 || found[3] === 1) return found;
-    }
-    return [255, 255, 255];
-  };
-  const texts = [...document.querySelectorAll("body *")].filter((one) => one.checkVisibility()
-    && [...one.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim()) && !one.disabled);
-  return texts.map((one) => {
-    const style = getComputedStyle(one);
-    const [a, b] = [light(number(style.color)), light(behind(one))].sort((x, y) => y - x);
-    const size = parseFloat(style.fontSize);
-    const large = size >= 24 || (size >= 18.66 && style.fontWeight >= 700);
-    return [(a + 0.05) / (b + 0.05), large ? 3 : 4.5, one.textContent.trim().slice(0, 40)];
-  }).filter(([ratio, least]) => ratio < least).map(([ratio, , text]) => `${ratio.toFixed(2)}: ${text}`);
-}"""
+_SHIFTS = """window.shifted = 0;
+new PerformanceObserver((list) => {
+  for (const one of list.getEntries()) if (!one.hadRecentInput) window.shifted += one.value;
+}).observe({ type: "layout-shift", buffered: true });"""
 
 
-def faint(page: Any) -> list[str]:
-    """Texts with less contrast than WCAG's AA asks for."""
-    found: list[str] = page.evaluate(_FAINT)
-    return found
+def violations(page: Any) -> list[str]:
+    """What axe finds wrong on a page: names, contrast, order of headings and all its other rules."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe: make install")
+    found = axe.Axe().run(page).response["violations"]
+    return [f"{one['id']}: {node['html'][:120]}" for one in found for node in one["nodes"]]
 
 
 def scrolled(page: Any, place: str) -> float:

@@ -22,7 +22,7 @@ def test_policies_race_and_are_paused_scrubbed_and_pushed(browser: Any, tmp_path
         page.goto(f"{server.url}/control")
         page.wait_for_selector("#stage[data-films='3']")  # the robot with most policies, without the expert
         heads = [text.strip() for text in page.locator("#runners th").all_inner_texts()]
-        assert heads == ["dense", "94\u00a0% removed", "98\u00a0% removed"]
+        assert heads == ["nothing removed", "94\u00a0% removed", "98\u00a0% removed"]
         assert page.locator("#runners tr").nth(1).inner_text().count("3,971") == 1
         assert "Fell: 98\u00a0% removed." in page.locator("#verdict").inner_text()
         page.wait_for_function(
@@ -63,15 +63,24 @@ def test_rain_plays_by_itself_and_is_scrubbed_swiped_and_scored(browser: Any, tm
         assert page.locator("#when").inner_text() == "8 h 00 min"
         page.locator("#lead").fill("1")
         assert page.locator("#when").inner_text() == "0 h 30 min"
-        said = page.locator("#verdict").inner_text()
-        assert "of the rain right" in said and "persistence" in said and "extrapolation" in said
+        rows = [row.split("\t") for row in page.locator("#lines tr").all_inner_texts()]
+        assert [row[0] for row in rows] == [
+            "networks",
+            "the rain stays (persistence)",
+            "it moves with the clouds (extrapolation)",
+        ]
+        assert all(share.endswith("\u00a0%") for row in rows for share in row[1:3])
+        assert page.locator("#then").inner_text() == "in 0 h 30 min"
+        best = max(rows[1:], key=lambda row: float(row[2].split("\u00a0")[0]))[2]
+        said = f"{rows[0][2]} of these eight hours' rain in the right place; without a network {best} at best"
+        assert page.locator("#verdict").inner_text() == said
         pictures = {page.evaluate(drawn)}
         page.locator("#swipe").fill("90")
         pictures.add(page.evaluate(drawn))
         page.locator("#members input[value='nowcast-90']").uncheck()
         pictures.add(page.evaluate(drawn))
         assert len(pictures) == 3  # another swipe, another member: another picture
-        assert page.locator("#lines span").all_inner_texts() == ["network", "persistence", "extrapolation"]
+        assert page.locator("#lines th").first.inner_text() == "network"
         page.locator("#members input[value='nowcast-80']").uncheck()
         assert page.locator("#verdict").inner_text() == "Choose at least one network"
         page.locator("#members input[value='nowcast-80']").check()

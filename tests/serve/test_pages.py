@@ -56,7 +56,7 @@ def test_a_click_on_the_map_shows_measurements_choice_and_ideal(visit: Visit, tm
         wanted = [f"AP {one}" for one in found["access_points" if place == "chosen" else place]]
         page.wait_for_function(_NAMES, arg=[place, wanted])
     assert page.locator("#measured").inner_text().count("dBm") == 3
-    page.wait_for_function("() => document.getElementById('whole').textContent.includes('Over the whole map')")
+    page.wait_for_function("() => document.getElementById('gained').textContent.endsWith('instead of 100')")
     page.locator("#layer").check()
     page.wait_for_selector("#map[data-layer=right]")
     page.locator("#map").focus()

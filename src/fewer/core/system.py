@@ -24,6 +24,7 @@ class Metric:
     label: str
     meaning: str = ""
     share: bool = False  # shown in percent
+    cases: int = 0  # that it is counted on, where they are not the whole test split
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from fewer.report.certainty.units import Interval, Units, intervals
 from fewer.report.groups import Group, over_seeds
 from fewer.run.load import Trained
 
-__all__ = ["Attacked", "attack_curve", "budgets", "quality_under", "shortened"]
+__all__ = ["Attacked", "attack_curve", "attack_in_words", "budgets", "quality_under", "shortened"]
 
 SHARES = (0.0, 0.25, 0.5, 1.0)  # of the budget asked for
 
@@ -49,6 +49,11 @@ def budgets(attack: str) -> list[tuple[float, str]]:
             parts.append(f"{name}:{share * float(budget):.6g}{comma}{options}")
         found.append((share * most, "+".join(parts)))
     return found
+
+
+def attack_in_words(task: str, attack: str) -> str:
+    """An attack's text, and what its largest budget is."""
+    return f"{attack}, where {budgets(attack)[-1][0]:g} is the {system_of(task).description.unit}"
 
 
 def shortened(name: str, task: Task[Any], limit: int) -> Task[Any]:

@@ -24,18 +24,21 @@ __all__ = ["chapter"]
 
 
 def chapter(measured: Measured, limit: int, *, compare: bool = False) -> list[str]:
-    """Parts of the section, in the order in which one asks."""
+    """Parts of the section: what one sees at once, then what only some want to read, folded."""
+    folded = {
+        "How well it went: every figure": _quality(measured),
+        "What was trained": _trained(measured),
+        "Learning, and what is left of the weights": _learning(measured),
+        "Size and speed": _sized(measured),
+        "Voting": _voted(measured, limit),
+    }
     return [
         words(system_of(measured.task).description.lead),
         _cards(measured),
-        *_trained(measured),
-        *_quality(measured),
         *(_compared(measured) if compare else []),
-        *_learning(measured),
         *_attacked(measured),
-        *_voted(measured, limit),
-        *_sized(measured),
         *_pictures(measured),
+        *[details(title, "".join(parts)) for title, parts in folded.items() if parts],
     ]
 
 
@@ -64,7 +67,7 @@ def _cards(measured: Measured) -> str:
         if dense is not None and dense.name != least.name:
             told = f"{measured.change(mean - lines[dense.name][-1].found.mean, nan, nan)} against {dense.name}"
         value = shown(mean, measured.metric.share)
-        found.append((value, f"{measured.metric.label} of {least.name} under {attack}", told))
+        found.append((value, f"{measured.metric.label} of {least.name}, attacked by {attack}", told))
     return cards(found)
 
 
@@ -74,7 +77,7 @@ def _trained(measured: Measured) -> list[str]:
         seeds = f" {len(group.runs)} seeds." if len(group.runs) > 1 else ""
         rows.append([group.name, in_words(group.job) + seeds])
     colours = [group.colour for group in measured.groups]
-    return [heading("What was trained"), table(["run", "settings"], rows, prose=True, colours=colours)]
+    return [table(["run", "settings"], rows, prose=True, colours=colours)]
 
 
 def _quality(measured: Measured) -> list[str]:
@@ -103,7 +106,6 @@ def _quality(measured: Measured) -> list[str]:
     labels = [metric_of(task, name).label for name in wanted]
     head = ["run", "weights", "of them prunable", *labels, f"{measured.metric.label} against dense"]
     parts = [
-        heading("How well it went"),
         table(head, rows, colours=[group.colour for group in groups]),
         f'<p class="soft">{html.escape(told)}.</p>' if told else "",
         details("every metric", every) if len(names) > len(wanted) else "",
@@ -153,7 +155,7 @@ def _learning(measured: Measured) -> list[str]:
         for group in pruned
     ]
     note = "A short bar is a layer of which the criterion kept little, a long bar one of which it kept much."
-    return [heading("Learning, and what is left of the weights"), words(note) if pruned else "", abreast(*charts)]
+    return [words(note) if pruned else "", abreast(*charts)]
 
 
 def _voted(measured: Measured, limit: int) -> list[str]:
@@ -173,7 +175,7 @@ def _voted(measured: Measured, limit: int) -> list[str]:
         "Each network's answers, and the mean of them all as one answer, all counted on the same part of the test "
         f"split. The mean's {label} is greater than that of {passed} of {len(members)} members."
     )
-    return [heading("Voting"), words(note), table(["who", label], rows)]
+    return [words(note), table(["who", label], rows)]
 
 
 def _attacked(measured: Measured) -> list[str]:
@@ -188,9 +190,10 @@ def _attacked(measured: Measured) -> list[str]:
         )  # fmt: skip
         budgets = [f"{one.budget:g}" for one in next(iter(found.values()))]
         rows = [[name, *[measured.spelled(one.found) for one in line]] for name, line in found.items()]
-        parts.append(figure(chart, f"{metric.label} against the budget of {attack}."))
+        parts.append(figure(chart, f"The attack is {attack}; bands are 95 % intervals."))
         told = table(["budget", *budgets], rows, colours=[group.colour for group in measured.groups])
-        parts.append(figure(told, "The same in numbers, with 95 % intervals; the first column is not attacked."))
+        note = words("With 95 % intervals. The budget is the axis of the chart; the first column is not attacked.")
+        parts.append(details("The same in numbers", told + note))
     return [heading("Under attack"), words(described.adversary), *parts]
 
 
@@ -214,7 +217,6 @@ def _sized(measured: Measured) -> list[str]:
     packs = [f"pack, {kind}, bytes" for kind in VALUES]
     columns = ["run", "dense, bytes", *packs, "smaller", "torch, µs", "pack, µs"]
     return [
-        heading("Size and speed"),
         table(columns, rows, colours=[group.colour for group in groups]),
         *[words(note) for note in notes],
         figure(

@@ -25,7 +25,7 @@ from fewer.packs.pack import load as load_pack
 from fewer.packs.show import removed
 from fewer.report.attacks import shortened
 from fewer.report.certainty.same_job import same_job
-from fewer.report.description import metric_of
+from fewer.report.description import metric_of, shown
 from fewer.report.groups import grouped
 from fewer.report.measured import Measured, measure
 from fewer.report.page import Page, table, words
@@ -82,8 +82,8 @@ def demo(out: Path, bar: Bar, chosen: dict[str, Job] | None = None, *, processes
         "They show what there is to see, not how good it can get: seconds of training, little data, few seeds."
     )
     if any(run.job.prune for run in runs):
-        page.add("The same job", *same_job(runs, _LIMIT))
-        page.sections.insert(0, page.sections.pop())
+        page.add("The same job", *same_job(every))
+        page.sections.insert(1, page.sections.pop())
     _add_left_out_(page, left_out)
     _add_zoo_(page)
     write_atomically(out / "report.html", page.html().encode())
@@ -127,13 +127,15 @@ def _add_zoo_(page: Page) -> None:
         if metrics:
             first = next(iter(metrics))
             size, task = zoo.path(name).stat().st_size, str(pack.settings["task"])
-            rows.append([name, task, size, f"{removed(pack):.0%}", metric_of(task, first).label, metrics[first]])
+            metric = metric_of(task, first)
+            value = shown(metrics[first], metric.share)
+            rows.append([name, task, f"{size:,}", f"{100 * removed(pack):.3g} %", metric.label, value])
     page.add(
         "What comes with the package",
         words(
             "Networks of the same four jobs, trained for minutes instead of seconds and packed. Their metrics were "
             "counted when they were trained, on their own test splits: on larger maps and longer episodes than above."
         ),
-        table(["pack", "task", "bytes", "weights removed", "first metric", ""], rows),
+        table(["pack", "task", "bytes", "weights removed", "first metric", "its value"], rows),
         words("fewer serve opens all of them in a browser: draw, click, drag and scrub."),
     )

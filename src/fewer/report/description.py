@@ -64,4 +64,6 @@ def shown(value: float, share: bool) -> str:
 
 def microseconds(value: float) -> str:
     """A time with its unit."""
+    if value >= 10_000:
+        return f"{value / 1000:,.3g} ms"
     return f"{value:,.0f} µs" if value >= 100 else f"{value:.2g} µs"

@@ -58,7 +58,7 @@ border-radius:6px;font-size:.84rem;max-width:17rem}
 .pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,24rem),1fr));gap:.4rem 1.8rem;
 align-items:start}
 .table{overflow-x:auto;margin:.6rem 0 1rem}table{border-collapse:collapse;font-size:.92rem;
-font-variant-numeric:tabular-nums;min-width:min(100%,20rem)}td,th{padding:.34rem .8rem;text-align:right;
+font-variant-numeric:tabular-nums;min-width:min(100%,20rem)}td,th{padding:.34rem .6rem;text-align:right;
 border-bottom:1px solid var(--rule);white-space:nowrap;vertical-align:top}td:first-child,th:first-child{text-align:left;
 padding-left:0}th{color:var(--soft);font-weight:600;font-size:.84rem}tbody tr:last-child td{border-bottom:0}
 td:first-child,th:first-child{position:sticky;left:0;background:var(--card)}
@@ -81,6 +81,8 @@ margin:.5rem 0}.digits figure{margin:0;text-align:center}.digits img{width:100%;
 .map .ring{fill:none;stroke:var(--c2);stroke-width:2.2}
 .map .hull{fill:none;stroke:var(--c1);stroke-dasharray:5 4;stroke-width:1.5;stroke-linejoin:round}
 details{margin:.5rem 0}summary{cursor:pointer;color:var(--c0);font-size:.92rem}
+section>details{border-top:1px solid var(--rule);margin:0;padding:.55rem 0}
+section>details>summary{font-size:1rem;font-weight:600}
 code{font:.88em ui-monospace,SFMono-Regular,Menlo,monospace;overflow-wrap:anywhere}
 #theme{position:absolute;top:1.4rem;right:max(1.1rem,calc(50vw - 32rem));width:2.6rem;height:2.6rem;border-radius:50%;
 border:1px solid var(--rule);background:var(--card);color:var(--ink);font-size:1.1rem;cursor:pointer}

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fewer.core.registry import system_of
+from fewer.report.attacks import attack_in_words
 from fewer.report.certainty.units import Interval
 from fewer.report.description import microseconds, shown
 from fewer.report.groups import Group
@@ -30,7 +31,8 @@ def summary(every: Sequence[Measured]) -> list[str]:
     """A block for each task."""
     return [
         f"<h3>{html.escape(system_of(one.task).description.heading)}</h3>"
-        f'<p class="headline">{html.escape(headline(one))}</p><p>{html.escape(sentence(one))}</p>{_picture(one)}'
+        f'<p class="headline">{html.escape(headline(one))}</p>{_picture(one)}'
+        f'<p class="soft">{html.escape(sentence(one))}</p>'
         for one in every
     ]
 
@@ -50,8 +52,9 @@ def headline(measured: Measured) -> str:
 
 
 def sentence(measured: Measured) -> str:
-    """How sure that is, how small and fast it is, and what an attack leaves."""
-    return " ".join(part for part in (_quality(measured), _sized(measured), _survival(measured)) if part)
+    """How sure that is, what is counted, how small and fast it is, and what an attack leaves."""
+    parts = (_quality(measured), _meaning(measured), _sized(measured), _survival(measured))
+    return " ".join(part for part in parts if part)
 
 
 def _quality(measured: Measured) -> str:
@@ -61,16 +64,22 @@ def _quality(measured: Measured) -> str:
     change = measured.against_dense(least)
     if change is None:
         return f"{least.name}: {measured.metric.label} {measured.spelled(least.metric(measured.name))}."
-    return f"{least.name} against {change.first}: {measured.change(*change.found[:3])}."
+    sure = "95 % interval in brackets, here and above" if math.isfinite(change.found.low) else "no interval"
+    return f"Difference from {change.first}: {measured.change(*change.found[:3])}, {sure}."
+
+
+def _meaning(measured: Measured) -> str:
+    metric = measured.metric
+    return f"{metric.label[0].upper()}{metric.label[1:]}: {metric.meaning}." if metric.meaning else ""
 
 
 def _sized(measured: Measured) -> str:
     size, told = measured.sizes[measured.least.name], []
     if math.isfinite(size.smaller):
-        told.append(f"{size.smaller:.3g} times smaller as a file than dense float32")
+        told.append(f"The file is {size.smaller:.3g} times smaller than dense float32")
     if math.isfinite(size.faster):
-        told.append(f"{microseconds(size.pack_us)} for one sample where torch takes {microseconds(size.torch_us)}")
-    return f"{', '.join(told)}.".capitalize() if told else ""
+        told.append(f"One sample takes {microseconds(size.pack_us)}, through torch {microseconds(size.torch_us)}")
+    return f"{'. '.join(told)}." if told else ""
 
 
 def _survival(measured: Measured) -> str:
@@ -79,7 +88,8 @@ def _survival(measured: Measured) -> str:
         return ""
     attack = next(iter(measured.attacked))
     best = max(measured.groups, key=lambda group: measured.survival(group).mean)
-    told = f"Under {attack} {best.name} keeps {measured.spelled(measured.survival(best))}"
+    told = f"Attacked by {attack_in_words(measured.task, attack)}, {best.name} keeps "
+    told += measured.spelled(measured.survival(best))
     if measured.dense is not None and measured.dense.name != best.name:
         told += f", {measured.dense.name} {measured.spelled(measured.survival(measured.dense))}"
     return f"{told}."
@@ -119,9 +129,9 @@ def _panels(measured: Measured) -> dict[str, list[_Row]]:
         ],
         label: [_Row(g, (one := g.metric(measured.name)), measured.spelled(one)) for g in groups],
     }
-    for attack in measured.attacked:
+    if measured.attacked:
         rows = [_Row(g, (one := measured.survival(g)), measured.spelled(one)) for g in groups]
-        return {**found, f"{label} under {attack.partition(',')[0]}": rows}
+        return {**found, f"{label} under attack": rows}
     return found
 
 

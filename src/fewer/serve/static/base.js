@@ -39,8 +39,14 @@ export const byId = (id) => document.getElementById(id);
 export function trouble(error) {
   const place = byId("trouble");
   const words = error ? error.message : "";
+  if (error) ready();
   place.hidden = !error;
   if (place.textContent !== words) place.textContent = words;
+}
+
+// A page that waits shows its heading alone; what is there then stays where it is.
+export function ready() {
+  document.querySelector("main").classList.remove("waiting");
 }
 
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
@@ -81,7 +87,7 @@ export function newest(question, show) {
 
 export async function header() {
   const bar = document.querySelector("header");
-  bar.append(make("a", { class: "brand", href: "/" }, "fewer"));
+  if (!bar.children.length) bar.append(make("a", { class: "brand", href: "/" }, "fewer"));
   try {
     const tasks = await ask("/v1/tasks");
     for (const { task, page, heading } of tasks) {

@@ -1,5 +1,5 @@
 // The first page: what each system shows, every model with its figures, and how to call them.
-import { ask, byId, header, isDense, make, trouble, whole } from "./base.js";
+import { ask, byId, header, isDense, make, ready, trouble, whole } from "./base.js";
 import { table } from "./models.js";
 
 // what can be said of any system; its own tile.js says it better
@@ -9,23 +9,22 @@ function plainly(models) {
     : { big: `${Math.round(100 * light.removed)} % fewer weights`, rest: `in ${light.name}` };
 }
 
-function frame({ task, title, heading }) {
-  const big = make("p", { class: "huge" });
-  const rest = make("p", { class: "rest" });
-  const canvas = make("canvas", { role: "img", "aria-label": `${heading}: a live picture` });
-  const link = make("a", { href: `/${task}` }, `${title} →`);
-  const article = make("article", { class: "card tile", "data-task": task }, make("div", {}, canvas),
-    make("div", {}, make("h2", {}, heading.split(":")[0]), big, rest, link));
-  return { article, big, rest, canvas };
+// the system's own picture and sentence, where it has them
+async function own({ task, tile }) {
+  return tile ? import(`/static/${task}/tile.js`).catch((error) => { trouble(error); return {}; }) : {};
 }
 
-async function fill({ article, big, rest, canvas }, { task, tile, line }, models) {
-  const said = ({ big: large, rest: small }) => { big.textContent = large; rest.textContent = small; };
-  said(tile ? { big: "\u00a0", rest: line } : plainly(models));
-  if (!tile) return;
-  const { sentence, picture } = await import(`/static/${task}/tile.js`);
-  said(sentence(models));
-  article.dataset.said = "yes";
+function frame({ task, title, heading, line, tile }, { sentence }, models) {
+  const { big, rest } = sentence ? sentence(models) : tile ? { big: "\u00a0", rest: line } : plainly(models);
+  const canvas = make("canvas", { role: "img", "aria-label": `${heading}: a live picture` });
+  const link = make("a", { href: `/${task}` }, `${title}\u00a0→`);
+  const article = make("article", { class: "card tile", "data-task": task }, make("div", {}, canvas),
+    make("div", {}, make("h2", {}, heading.split(":")[0]), make("p", { class: "huge" }, big), make("p", { class: "rest" }, rest), link));
+  return { article, canvas };
+}
+
+async function draw({ article, canvas }, { picture }, models) {
+  if (!picture) return;
   await picture(canvas, models, (label) => canvas.setAttribute("aria-label", label));
   article.dataset.drawn = "yes";
 }
@@ -63,12 +62,13 @@ async function start() {
   const light = models.filter((model) => model.removed > 0.5).length;
   byId("lead").textContent = `${models.length} trained networks, ${light} of them with most of their weights removed, `
     + "at work on this machine. Try to break one.";
-  const frames = pages.map(frame);
+  const tiles = await Promise.all(pages.map(own));
+  const frames = pages.map((task, index) => frame(task, tiles[index], of(task.task)));
   byId("tiles").append(...frames.map(({ article }) => article));
   byId("models").append(...tasks.map((task) => table(task, of(task.task))));
   byId("examples").append(...tasks.map((task) => example(of(task.task)[0], task)));
-  byId("models").hidden = byId("calls").hidden = false;
-  await Promise.all(pages.map((task, index) => fill(frames[index], task, of(task.task)).catch(trouble)));
+  ready();
+  await Promise.all(pages.map(({ task }, index) => draw(frames[index], tiles[index], of(task)).catch(trouble)));
 }
 
 start().catch(trouble);

@@ -8,11 +8,11 @@ const shown = (value, metric) => (metric?.share ? percent(value, 1)
 
 // What 95 of 100 such samples would give: Wilson's interval, where the pack says how many were tested.
 function interval(value, metric, tested) {
-  if (!metric?.share || !tested) return [];
+  if (!metric?.share || !tested) return "";
   const [z, share] = [1.96, value];
   const middle = (share + z * z / (2 * tested)) / (1 + z * z / tested);
   const half = z / (1 + z * z / tested) * Math.sqrt(share * (1 - share) / tested + z * z / (4 * tested * tested));
-  return [make("small", {}, `${(100 * Math.max(0, middle - half)).toFixed(1)} to ${percent(Math.min(1, middle + half), 1)}`)];
+  return `${(100 * Math.max(0, middle - half)).toFixed(1)} to ${percent(Math.min(1, middle + half), 1)}`;
 }
 
 // the ones that the system names first, then the others, as far as any model has them
@@ -23,8 +23,19 @@ function figures({ first_metrics: first, metrics }, models) {
 }
 
 function figure({ metrics }, name, metric) {
-  if (!(name in metrics)) return make("td", { class: "soft" }, "not measured");
-  return make("td", {}, shown(metrics[name], metric), ...interval(metrics[name], metric, metrics.test_images));
+  const range = interval(metrics[name], metric, metric?.cases || metrics.test_images);
+  return [`${shown(metrics[name], metric)} `, ...(range ? [make("small", {}, range)] : [])];
+}
+
+// The figures of the columns; where the last of them are missing, what was measured instead.
+function cells(model, names, metrics) {
+  const has = (name) => name in model.metrics;
+  const until = names.findLastIndex(has) + 1;
+  const row = names.slice(0, until).map((name) => (has(name) ? make("td", {}, ...figure(model, name, metrics[name])) : make("td", { class: "soft" }, "not measured")));
+  if (until === names.length) return row;
+  const instead = Object.keys(metrics).filter((name) => has(name) && !names.includes(name))
+    .map((name) => make("div", { class: "instead" }, ...figure(model, name, metrics[name]), make("span", {}, metrics[name].label)));
+  return [...row, make("td", { colspan: names.length - until, class: "soft" }, ...(instead.length ? instead : ["not measured"]))];
 }
 
 function line(task, names, model) {
@@ -33,7 +44,7 @@ function line(task, names, model) {
   const left = isDense(model) ? "none removed" : `${sparsity(model)} removed`;
   return make("tr", {}, make("th", { scope: "row" }, title, ...(model.note ? [make("small", {}, model.note)] : [])),
     make("td", {}, whole(model.kept), make("small", {}, left)), make("td", {}, kilobytes(model.bytes)),
-    ...names.map((name) => figure(model, name, task.metrics[name])));
+    ...cells(model, names, task.metrics));
 }
 
 export function table(task, models) {

@@ -24,11 +24,13 @@ SYSTEM = System(
     metrics={
         "other_average_precision": Metric(
             "average precision",
-            "how well serving access points are ranked before the others, the master left out; 1 is perfect",
+            "how well serving access points are ranked before the others, beside the strongest; 1 is perfect",
         ),
-        "other_precision": Metric("precision", "share of the chosen that truly serve, the master left out", share=True),
+        "other_precision": Metric(
+            "precision", "share of the chosen that truly serve, beside the strongest", share=True
+        ),
         "other_recall": Metric(
-            "recall", "share of the truly serving that were chosen, the master left out", share=True
+            "recall", "share of the truly serving that were chosen, beside the strongest", share=True
         ),
         "calibration_error": Metric(
             "calibration error", "how far probabilities are from what comes true; 0 is perfect"

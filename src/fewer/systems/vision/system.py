@@ -45,6 +45,10 @@ SYSTEM = System(
             "every pixel changed by at most 0.3",
             share=True,
         ),
+        "PGD-40 at 8/255, 50 images": Metric("right under PGD-40 at 8/255, 50 images", share=True, cases=50),
+        "FGSM + PGD-40 + PGD-50 on the margin at 8/255": Metric(
+            "right under the worst of FGSM, PGD-40 and PGD-50 on the margin at 8/255", share=True
+        ),
         "loss": Metric("loss", "mean cross-entropy on test images, in nats"),
     },
     install="fewer[vision]",

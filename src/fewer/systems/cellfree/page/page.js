@@ -1,5 +1,5 @@
 // The town: a phone walks or is dragged, measures a few access points, and is served by those the network picks.
-import { ask, asked, byId, header, isDense, make, modelsOf, newest, onTheme, sparsity, trouble } from "/static/base.js";
+import { ask, asked, byId, header, isDense, make, modelsOf, newest, onTheme, ready, sparsity, trouble } from "/static/base.js";
 import { animate, still } from "/static/pictures.js";
 import { tell, tellMap } from "./panel.js";
 import { drawTown, metres, rightPicture, signalPicture, strengths } from "./town.js";
@@ -34,6 +34,7 @@ const put = newest((place) => ask("/v1/cellfree/place", { ...place, model: byId(
   found = answer;
   tell(found, area);
   draw();
+  ready();
 });
 
 function move(x, y) {

@@ -1,5 +1,5 @@
 // What is said beside the map, in words and units.
-import { byId, make, percent } from "/static/base.js";
+import { byId, make, percent, whole } from "/static/base.js";
 import { called } from "./town.js";
 
 const chip = (name, kind, words = "") => make("li", { class: kind }, words ? `${name}: ${words}` : name);
@@ -16,19 +16,19 @@ function verdict(found) {
   const needless = chosen.size - right;
   const perfect = right === ideal.size && !needless;
   const place = byId("verdict");
-  place.textContent = perfect ? `Right here: ${right === 1 ? "the one" : `all ${right}`} that should serve, and no other`
-    : `Here ${right} of ${ideal.size} that should serve${needless ? `, and ${needless} needlessly` : ""}`;
-  place.className = `verdict steady ${perfect ? "good" : ""}`;
+  place.textContent = (perfect ? `Right here: ${right === 1 ? "the one" : `all ${right}`} that should serve, and no other`
+    : `Here ${right} of ${ideal.size} that should serve${needless ? `, and ${needless} needlessly` : ""}`)
+    + `: ${percent(found.signal.chosen)} of the signal`;
+  place.className = `verdict steady tall ${perfect ? "good" : ""}`;
 }
 
 export function tell(found, area) {
   verdict(found);
   const [ideal, chosen] = [new Set(found.ideal), new Set(found.access_points)];
-  byId("gained").textContent = `${percent(found.signal.chosen)} of the signal from ${area.measured} measurements`;
   const name = (one) => called(area, one);
   byId("chosen").replaceChildren(...found.access_points.map((one) => (ideal.has(one) ? chip(name(one), "right") : chip(name(one), "wrong", "needless"))));
   byId("ideal").replaceChildren(...found.ideal.map((one) => (chosen.has(one) ? chip(name(one), "right")
-    : chip(name(one), "missed", found.candidates.includes(one) ? "missed" : "missed, no candidate"))));
+    : chip(name(one), "missed", found.candidates.includes(one) ? "missed" : "no candidate"))));
   const top = Math.max(...found.rsrp_db.filter((value) => value !== null));
   byId("measured").replaceChildren(...found.measured.flatMap((one, index) => {
     const value = found.rsrp_db[index];
@@ -44,7 +44,7 @@ export function tell(found, area) {
 
 // Over the whole map: against measuring everyone, and against the strongest alone.
 export function tellMap(quality, area) {
-  byId("whole").textContent = `100 % would be picking with all ${area.access_points.length} measured. Over the whole map the picks collect `
-    + `${percent(quality.signal)} of that signal (the strongest access point alone: ${percent(quality.master_signal)}) and are exactly right at `
-    + `${percent(quality.right)} of all places.`;
+  byId("gained").textContent = `${percent(quality.signal)} of the signal from ${area.measured} measurements instead of ${area.access_points.length}`;
+  byId("whole").textContent = `Mean over ${whole(quality.side ** 2)} places all over the map. The strongest access point alone would give ${percent(quality.master_signal)}, `
+    + `measuring all ${area.access_points.length} gives 100 %. The picks are exactly right at ${percent(quality.right)} of the places.`;
 }

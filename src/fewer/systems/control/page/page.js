@@ -1,5 +1,5 @@
 // A race: every policy of one robot from the same start, played, scrubbed and pushed.
-import { ask, asked, byId, header, isDense, make, modelsOf, onTheme, sparsity, trouble } from "/static/base.js";
+import { ask, asked, byId, header, isDense, make, modelsOf, onTheme, ready, sparsity, trouble } from "/static/base.js";
 import { animate, still } from "/static/pictures.js";
 import { drawRace, pushes } from "./race.js";
 import { board } from "./board.js";
@@ -14,7 +14,7 @@ let seed = 2; // a start from which the policies differ as they do on average
 let round = 0; // answers of an earlier race are dropped
 
 const isExpert = (model) => experts.includes(model.name);
-const label = (model) => (isExpert(model) ? "expert" : isDense(model) ? "dense" : `${sparsity(model)} removed`);
+const label = (model) => (isExpert(model) ? "expert" : isDense(model) ? "nothing removed" : `${sparsity(model)} removed`);
 
 function chosen() {
   const here = models.filter((model) => worlds[model.name] === byId("world").value);
@@ -65,7 +65,7 @@ function tell() {
   const still = films.filter((runner) => !runner.film.fell);
   const names = (some) => some.map((runner) => runner.label).join(", ");
   byId("verdict").textContent = !films.length ? "\u00a0"
-    : [still.length ? `Still going at the end (${SECONDS} s): ${names(still)}.` : "", fell.length ? `Fell: ${names(fell)}.` : ""].filter(Boolean).join(" ");
+    : [still.length ? `Still going after ${SECONDS} s: ${names(still)}.` : "", fell.length ? `Fell: ${names(fell)}.` : ""].filter(Boolean).join(" ");
 }
 
 function now() {
@@ -120,6 +120,8 @@ async function start() {
   byId("teacher").checked = experts.includes(asked());
   play(playing);
   begin();
+  now();
+  ready();
   onTheme(() => now());
   animate(stage, run);
 }

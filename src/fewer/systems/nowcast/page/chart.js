@@ -18,7 +18,7 @@ function path(context, points) {
 
 export function drawChart(canvas, weather, scores, step) {
   const { context, width, height } = surface(canvas);
-  const most = Math.max(0.2, Math.ceil(10 * Math.max(0, ...Object.values(scores).flat().filter((value) => value !== null))) / 10);
+  const most = Math.max(0.2, Math.ceil(10 * Math.max(0, ...Object.values(scores).flatMap(({ line }) => line).filter((value) => value !== null))) / 10);
   const x = (lead) => LEFT + (lead / (weather.leads - 1)) * (width - LEFT - RIGHT);
   const y = (share) => (share === null ? null : height - BOTTOM - (share / most) * (height - TOP - BOTTOM));
   for (let share = 0; share <= most + 1e-9; share += most > 0.5 ? 0.2 : 0.1) {
@@ -35,7 +35,7 @@ export function drawChart(canvas, weather, scores, step) {
   context.fillStyle = colour("ink");
   context.fillRect(x(step) - 1, TOP - 6, 2, height - TOP - BOTTOM + 6);
   context.lineJoin = "round";
-  for (const [name, line] of Object.entries(scores).reverse()) {
+  for (const [name, { line }] of Object.entries(scores).reverse()) {
     context.strokeStyle = context.fillStyle = colour(TINTS[name] || "violet");
     context.lineWidth = name.startsWith("network") ? 3.5 : 2;
     context.setLineDash(name.startsWith("network") ? [] : name === "persistence" ? [2, 4] : [8, 4]);

@@ -1,5 +1,5 @@
 // A window of weather: one large map under a swipe, the score by lead time as the scrubber, playing by itself.
-import { ask, asked, byId, colour, header, make, modelsOf, newest, onTheme, percent, sparsity, trouble } from "/static/base.js";
+import { ask, asked, byId, colour, header, make, modelsOf, newest, onTheme, percent, ready, sparsity, trouble } from "/static/base.js";
 import { animate, raster, still, surface } from "/static/pictures.js";
 import { drawChart, leadAt } from "./chart.js";
 import { drawMap, swiped } from "./map.js";
@@ -18,17 +18,21 @@ const chosen = () => [...document.querySelectorAll("#members input:checked")].ma
 function measure() {
   const names = chosen();
   found = scores(weather, names);
-  byId("lines").replaceChildren(...Object.keys(found).map((name) => make("span", { class: `line-${name}` }, name)));
+  byId("lines").replaceChildren(...Object.entries(found).map(([name, { all }]) => make("tr", {},
+    make("th", { scope: "row" }, make("i", { class: `line-${name}` }), WORDS[name] || name), make("td"), make("td", {}, shown(all)))));
+  byId("verdict").textContent = said();
   show();
 }
 
-function said(step) {
+const WORDS = { persistence: "the rain stays (persistence)", extrapolation: "it moves with the clouds (extrapolation)" };
+const shown = (share) => (share === null ? "no rain" : percent(share));
+
+function said() {
   if (!chosen().length) return "Choose at least one network";
-  const when = `In ${ahead(weather, step)}`;
-  const [[, line], ...rivals] = Object.entries(found);
-  if (line[step] === null) return `${when}: no rain, neither forecast nor fallen`;
-  const others = rivals.filter(([, values]) => values[step] !== null).map(([name, values]) => `${name}\u00a0${percent(values[step])}`);
-  return `${when}: ${percent(line[step])} of the rain right${others.length ? `; ${others.join(", ")}` : ""}`;
+  const [[, { all }], ...rivals] = Object.entries(found);
+  if (all === null) return "No rain in these eight hours, neither forecast nor fallen";
+  const best = Math.max(...rivals.map(([, rival]) => rival.all ?? 0));
+  return `${percent(all)} of these eight hours' rain in the right place; without a network ${percent(best)} at best`;
 }
 
 function show() {
@@ -37,7 +41,8 @@ function show() {
   const names = chosen();
   byId("when").textContent = ahead(weather, step);
   lead.setAttribute("aria-valuetext", `${ahead(weather, step)} ahead`);
-  byId("verdict").textContent = said(step);
+  byId("then").textContent = `in ${ahead(weather, step)}`;
+  Object.values(found).forEach(({ line }, row) => { byId("lines").rows[row].cells[1].textContent = shown(line[step]); });
   drawn = pictures(weather, average(weather, names, step), step);
   map.dataset.step = step;
   paint();
@@ -78,9 +83,11 @@ const put = newest(asking, (answer, { window }) => {
   weather = decoded(answer);
   lead.max = weather.leads - 1;
   document.querySelectorAll("#members input").forEach((box) => { box.disabled = !(box.value in weather.models); });
+  byId("other").textContent = `Other weather (${window + 1} of ${weather.windows})`;
   byId("about").textContent = `The weather is generated, so what fell is known: of ${weather.drawn} test windows these are the ${weather.windows} `
     + `with most rain in the first four hours. The map is ${weather.size * weather.pixel_km} km wide. Rain is ${weather.rain_mm_per_hour} mm/h and more.`;
   map.dataset.window = window;
+  ready();
   measure();
   seen(weather.seen.length / weather.size ** 2 - 1);
 });

@@ -24,7 +24,7 @@ export function average(weather, names, step) {
 
 export const fallen = (weather, step) => weather.fell.subarray(step * weather.size ** 2, (step + 1) * weather.size ** 2);
 
-// Of all pixels where rain was forecast or fell, the share where both; null where there is none. Unseen ones do not count.
+// Pixels where rain was forecast and fell, and where either. Unseen ones do not count.
 function agreement(weather, step, said) {
   const fell = fallen(weather, step);
   let [both, either] = [0, 0];
@@ -34,22 +34,27 @@ function agreement(weather, step, said) {
     both += says && was;
     either += says || was;
   }
-  return either ? both / either : null;
+  return [both, either];
 }
 
+const share = ([both, either]) => (either ? both / either : null);
+const together = (counts) => counts.reduce(([a, b], [both, either]) => [a + both, b + either], [0, 0]);
+
+// The share where both, of all pixels where rain was forecast or fell, at every time and at all of them together; null
+// where there is none.
 export function scores(weather, names) {
   const steps = Array.from({ length: weather.leads }, (_, step) => step);
   const found = {};
   if (names.length) {
     found[names.length > 1 ? "networks" : "network"] = steps.map((step) => {
-      const share = average(weather, names, step);
-      return agreement(weather, step, (place) => share[place] >= 0.5);
+      const mean = average(weather, names, step);
+      return agreement(weather, step, (place) => mean[place] >= 0.5);
     });
   }
   for (const [name, rain] of Object.entries(weather.rivals)) {
     found[name] = steps.map((step) => agreement(weather, step, (place) => rain[step * weather.size ** 2 + place] > 0));
   }
-  return found;
+  return Object.fromEntries(Object.entries(found).map(([name, counts]) => [name, { all: share(together(counts)), line: counts.map(share) }]));
 }
 
 // Strength of a colour: probabilities from one half to one, rain from drizzle to a downpour of 10 mm/h and more.

@@ -1,5 +1,5 @@
 // A digit drawn by hand, or a photograph, and what each network says of it as the attack's budget grows.
-import { ask, asked, byId, header, make, modelsOf, newest, trouble } from "/static/base.js";
+import { ask, asked, byId, header, make, modelsOf, newest, ready, trouble } from "/static/base.js";
 import { EXAMPLES, SIDE, blank, drawExample, pixels } from "./digit.js";
 import { drawing } from "./pad.js";
 import { clear, panel, show, strip, unpack } from "./panel.js";
@@ -138,6 +138,7 @@ async function start() {
   another();
   const wanted = models.find((model) => model.name === asked());
   turn(there.find((name) => wanted && shapeOf(wanted).length === KINDS[name].axes) || there[0]);
+  ready();
 }
 
 start().catch(trouble);

@@ -15,9 +15,10 @@ export function panel(model, label) {
     make("p", { class: "soft" }, `${model.name} · ${facts(model)}`),
     make("div", { class: "seen" }, make("figure", {}, seen, make("figcaption", { class: "soft" }, "sees")),
       make("figure", {}, changed, make("figcaption", { class: "soft" }, `changed, ×${TIMES}`)), make("div", {}, verdict, breaks)), bars);
-  const chip = make("li", {}, label);
+  const mark = make("b");
+  const chip = make("li", {}, `${label} `, mark);
   const named = (number) => model.classes?.[number] ?? `${number}`;
-  return { card, chip, label, named, seen, changed, verdict, bars, breaks };
+  return { card, chip, mark, named, seen, changed, verdict, bars, breaks };
 }
 
 // Grey where an image has two axes; of three the first are its channels, red, green and blue.
@@ -30,13 +31,13 @@ function paint(canvas, shape, level) {
   canvas.getContext("2d").drawImage(raster(width, height, (place) => [...channels.map((from) => level(from + place)), 255]), 0, 0);
 }
 
-export function clear({ card, chip, label, seen, changed, verdict, bars, breaks }, shape, words) {
+export function clear({ card, chip, mark, seen, changed, verdict, bars, breaks }, shape, words) {
   for (const canvas of [seen, changed]) paint(canvas, shape, () => 0);
   verdict.textContent = words;
   verdict.className = "verdict soft";
   breaks.textContent = "\u00a0";
   bars.replaceChildren();
-  chip.textContent = label;
+  mark.textContent = "";
   chip.className = "";
   delete card.dataset.label;
   delete card.dataset.clean;
@@ -61,7 +62,7 @@ export function unpack(found) {
 
 // The answer at one budget of the ladder; a budget in words, and what the image shows where that is known.
 export function show(one, found, rung, shape, { words, truth }) {
-  const { card, chip, label, named, seen, changed, verdict, bars, breaks } = one;
+  const { card, chip, mark, named, seen, changed, verdict, bars, breaks } = one;
   if (found.why_not) { verdict.textContent = found.why_not; return; }
   const count = shape.reduce((product, size) => product * size, 1);
   const at = (step, place) => found.bytes[step * count + place];
@@ -74,7 +75,7 @@ export function show(one, found, rung, shape, { words, truth }) {
   verdict.textContent = fooled ? `said ${named(first)}, now says ${named(now)}` : `${rung ? "still says" : "says"} ${named(now)}${wrong ? ", wrongly" : ""}`;
   verdict.className = `verdict ${wrong ? "bad" : rung ? "good" : ""}`;
   breaks.textContent = before ? "wrong without any change" : found.breaks_at === null ? "holds at every budget here" : `breaks at ${words(found.breaks_at)}`;
-  chip.textContent = `${label}: ${named(now)} ${wrong ? "✗" : "✓"}`;
+  mark.textContent = `${named(now)} ${wrong ? "✗" : "✓"}`;
   chip.className = wrong ? "missed" : "right";
   card.dataset.label = now;
   card.dataset.clean = first;

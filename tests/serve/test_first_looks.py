@@ -1,0 +1,56 @@
+"""What somebody meets who opens a page and touches nothing: all of it is there, named, readable, and stays in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fewer.bench.load import serving
+from tests.serve.browsing import CHROMIUM, SIZES, Visit, violations
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path: apt install chromium")
+# what each page shows when it is complete; pages that move are looked at while they do
+COMPLETE = {
+    "": "document.querySelectorAll('.tile[data-drawn]').length === 4",
+    "vision": "document.querySelectorAll('article[data-label]').length === 2",
+    "cellfree": "document.getElementById('whole').textContent.length > 9",
+    "control": "document.getElementById('stage').dataset.films === '2'",
+    "nowcast": "document.getElementById('map').dataset.step > 2",
+}
+
+
+@pytest.fixture(scope="module")
+def everything() -> Iterator[serving]:
+    pytest.importorskip("mujoco", reason="no MuJoCo: pip install 'fewer[control]'")
+    names = ["cellfree-80", "digits-dense", "digits-pruned", "control-hopper-dense", "control-hopper-95", "nowcast-80"]
+    with serving(names) as found:
+        yield found
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", COMPLETE, ids=lambda name: name or "first")
+def test_a_page_opens_without_a_violation_a_shift_or_an_error(
+    browser: Any, everything: serving, name: str, size: str, scheme: str
+) -> None:
+    visit = Visit(browser, everything.url, SIZES[size], scheme)
+    visit.page.goto(f"{everything.url}/{name}")
+    visit.page.wait_for_function(f"() => {COMPLETE[name]}")
+    assert visit.page.evaluate("window.shifted") == 0
+    assert violations(visit.page) == []
+    assert visit.faults == [] and visit.elsewhere == []
+    visit.page.context.close()
+
+
+def test_a_share_of_tested_images_has_wilsons_interval(browser: Any, everything: serving) -> None:
+    page = Visit(browser, everything.url, SIZES["desk"], "light").page
+    page.goto(everything.url)
+    row = page.locator("#models tr", has=page.get_by_role("link", name="digits-pruned", exact=True))
+    row.wait_for()
+    found = next(m for m in page.evaluate("fetch('/v1/models').then(a => a.json())") if m["name"] == "digits-pruned")
+    assert found["metrics"]["test_images"] == 2000
+    # 1,923 of 2,000 are right: Wilson's interval as R's prop.test(1923, 2000, correct = FALSE) has it
+    assert found["metrics"]["accuracy"] == 0.9615 and "95.2 to 96.9\u00a0%" in row.inner_text()
+    page.context.close()
