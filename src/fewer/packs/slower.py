@@ -16,9 +16,9 @@ from fewer.packs.shapes.demand import Allowance, shapes_of
 __all__ = ["kept_work", "slower_than_dense"]
 
 # densities up to which packs were not slower than onnxruntime, the worst measured of each kind (bench-speed.json):
-# ResNet-18, a MobileNet-like network, a block of a transformer, MLPs, a GRU
+# ResNet-18, a MobileNet-like network, a block of a transformer, MLPs (level when dense), a GRU
 _SEPARABLE, _ATTENDING = "separable conv", "linear beside attention"
-_BREAK_EVEN = {"conv": 0.27, _SEPARABLE: 0.29, _ATTENDING: 0.44, "linear": 1.0, **dict.fromkeys(GATES, 0.49)}
+_BREAK_EVEN = {"conv": 0.18, _SEPARABLE: 0.16, _ATTENDING: 0.37, "linear": 1.0, **dict.fromkeys(GATES, 0.78)}
 
 
 def kept_work(program: Program, tensors: Mapping[str, Array]) -> dict[str, tuple[float, float]]:

@@ -96,13 +96,12 @@ def record(curves: Sequence[Mapping[str, Any]], *, quick: bool = False) -> dict[
     drawn = [one for one in curves if "0.1" in one["seconds"] and len(one["seconds"]) > 1]
     own = [one for one in curves if len(one["seconds"]) == 1]
     rows = [_cells(one) for one in drawn] + [_shipped(one) for one in own]
-    ranked = sorted(
-        ((_ratio(one, f"{d:.4g}") or 0.0, one["name"], one["batch"], d) for one in drawn for d in _TOLD),
-        key=lambda entry: entry[0],
-    )
+    told = [(one, f"{d:.4g}", "") for one in drawn for d in _TOLD]
+    told += [(one, next(iter(one["seconds"])), "shipped ") for one in own]
+    ranked = sorted(told, key=lambda entry: _ratio(*entry[:2]) or 0.0)
     readme = [
-        [name, str(batch), f"{100 * (1 - d):.3g} %", f"{ratio:.2f}x"]
-        for ratio, name, batch, d in ranked[:3] + ranked[-3:]
+        [kind + one["name"], str(one["batch"]), f"{100 * (1 - float(d)):.3g} %", f"{_ratio(one, d) or 0.0:.2f}x"]
+        for one, d, kind in ranked[:3] + ranked[-3:]
     ]
     return {
         "study": "bench speed", "place": 1, "command": COMMAND, "hardware_in_words": f"{hardware()}, processor time",
