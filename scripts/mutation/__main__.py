@@ -41,7 +41,9 @@ ROOMS = {
 TESTS = (
     "tests/core", "tests/pruning", "tests/attack", "tests/sparse", "tests/packs", "tests/run/test_options.py",
     "tests/systems/cellfree/test_selectors.py", "tests/systems/cellfree/test_spectral.py",
-    "tests/systems/cellfree/test_spectral_report.py", "tests/systems/control/test_evaluation.py",
+    "tests/systems/cellfree/test_spectral_report.py", "tests/systems/cellfree/test_statistics.py",
+    "tests/systems/control/test_statistics.py", "tests/systems/nowcast/test_score_edges.py",
+    "tests/systems/vision/test_settings.py", "tests/systems/control/test_evaluation.py",
     "tests/systems/control/test_studies.py", "tests/systems/nowcast/test_scores.py",
     "tests/systems/nowcast/test_thresholds.py", "tests/systems/vision/test_task.py",
     "tests/systems/vision/test_networks.py", "tests/custom/test_own.py", "tests/custom/test_contract.py",
