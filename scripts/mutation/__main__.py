@@ -47,6 +47,7 @@ TESTS = (
     "tests/systems/control/test_studies.py", "tests/systems/nowcast/test_scores.py",
     "tests/systems/nowcast/test_thresholds.py", "tests/systems/vision/test_task.py",
     "tests/systems/vision/test_networks.py", "tests/custom/test_own.py", "tests/custom/test_contract.py",
+    "tests/old/test_old_files.py", "tests/systems/nowcast/test_pictures.py",
 )  # fmt: skip
 LEFT_OUT = ("node_modules", "__pycache__", ".git", ".venv", "build", "dist", "*.egg-info", ".hypothesis")
 MAP_SECONDS = 40
