@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 from scripts.mutation.reach import Reach, measure  # noqa: E402
 from scripts.mutation.server import SURVIVED, forked, trial, warm  # noqa: E402
 from scripts.mutation.sites import Mutant, mutants  # noqa: E402
-from scripts.mutation.tally import record, told  # noqa: E402
+from scripts.mutation.tally import reasons, record, told  # noqa: E402
 
 ROOMS = {
     "core": ("core",),
@@ -138,11 +138,11 @@ def main() -> int:
     copied(folder / "tree")
     warm(folder / "tree")
     map_tests(arguments.tests, folder / "tree", folder / "reach", until)
-    reach = Reach(folder / "reach")
+    reach, same = Reach(folder / "reach"), reasons()
     for room, found in chosen.items():
         for mutant in [] if arguments.map_only else found:
             before = trials.get(mutant.name)
-            again = before is None or (arguments.again and before["outcome"] == SURVIVED)
+            again = before is None or (arguments.again and before["outcome"] == SURVIVED and mutant.name not in same)
             if not again or time.monotonic() > until:
                 continue
             outcome = tried(mutant, reach, folder / "tree", folder / "log", arguments.trial)
