@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["record", "rows", "told"]
+__all__ = ["reasons", "record", "rows", "told"]
 
 EQUIVALENT = Path(__file__).with_name("equivalent.json")
 Counted = Mapping[str, Mapping[str, Mapping[str, Any]]]

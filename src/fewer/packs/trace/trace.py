@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -139,7 +139,7 @@ def _exported(module: nn.Module, inputs: Mapping[str, Tensor], timed: tuple[str,
         name: tuple(next(varying) for _ in value) if isinstance(value, tuple) else next(varying)
         for name, value in given.items()
     }
-    with _as_predicting(module), kept_whole(module) if timed else nullcontext():
+    with _as_predicting(module), kept_whole(module):
         try:
             exported = torch.export.export(module, samples, dynamic_shapes=shapes, strict=False)
             return exported.run_decompositions(table)

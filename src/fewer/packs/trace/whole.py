@@ -1,7 +1,8 @@
 """Recurrent layers that torch.export leaves whole, so that their length may vary.
 
-torch takes `gru` and its kind apart step by step while it exports, which fixes the length of the example. Operations of
-the same signature stand in for them meanwhile; what is exported may have torch's own put back.
+torch takes `gru` and its kind apart step by step while it exports, which fixes the length of the example; torch 2.11
+gives the last states of an `lstm` an axis too many besides. Operations of the same signature stand in for them
+meanwhile; what is exported may have torch's own put back.
 """
 
 from __future__ import annotations

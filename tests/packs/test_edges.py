@@ -1,0 +1,155 @@
+"""Programs, shapes and C at the very size where an answer changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fewer.core.errors import UserError
+from fewer.packs.export.c import _for_length
+from fewer.packs.export.c_layers import unsigned
+from fewer.packs.export.c_views import View, number
+from fewer.packs.images.layout import Geometry
+from fewer.packs.program import Input, Node, PackError, Program, Time
+from fewer.packs.runtime.chain import Layer, Scale, pruned, stage_of
+from fewer.packs.runtime.runtime import Pack
+from fewer.packs.shapes import demand
+from fewer.packs.shapes.demand import Allowance, shapes_of
+from fewer.packs.slower import slower_than_dense
+
+from .test_slower import CONVOLVES
+
+
+@pytest.mark.parametrize(
+    ("most", "kind"),
+    [(0, "char"), (255, "char"), (256, "short"), (65_535, "short"), (65_536, "long")],
+)
+def test_whole_numbers_are_held_in_the_narrowest_type_that_takes_the_largest(most: int, kind: str) -> None:
+    assert unsigned(np.array([0, most])) == f"unsigned {kind}"
+
+
+def test_numbers_in_c_read_back_to_the_same_float() -> None:
+    for value in (0.1, 3.0, -2.0, 1e-30, 16_777_216.0):
+        text = number(value)
+        assert text.endswith("f") and np.float32(float(text[:-1])) == np.float32(value) and set(text) & set(".e")
+    assert [number(value) for value in (np.inf, -np.inf, 1e300, -1e300)] == ["INFINITY", "-INFINITY"] * 2
+
+
+def test_a_place_in_c_names_the_axes_that_move_and_no_others() -> None:
+    view = View("v", (2, 1, 3, 4), (6, 6, 1, 0), 5)
+    assert view.at(["i", "j", "k", "l"]) == "v[i * 6 + k + 5]"
+    assert view.without(0) == View("v", (1, 3, 4), (6, 1, 0), 5) == view.without(-4)
+    assert View("v", (1,), (1,), 0).at(["i"]) == "v[0]"
+    assert view.part(2, 1, None, 2) == View("v", (2, 1, 1, 4), (6, 6, 2, 0), 6)
+
+
+def timed(most: int) -> Program:
+    node = Node("add", ("x",), "y", {"right": 1.0})
+    return Program((Input("x", (5, 2)),), (node,), ("y",), Time(("x",), most))
+
+
+@pytest.mark.parametrize("length", [0, -1, 9])
+def test_a_length_that_the_c_file_could_not_take_is_refused(length: int) -> None:
+    with pytest.raises(UserError, match=f"length {length}; expected from 1 to 8"):
+        _for_length(timed(8), length)
+    assert _for_length(timed(8), 8).inputs[0].shape == (8, 2) and _for_length(timed(8), 1).inputs[0].shape == (1, 2)
+
+
+def test_an_attribute_holds_at_most_64_numbers() -> None:
+    Node("permute", ("x",), "y", {"axes": list(range(64))})
+    with pytest.raises(PackError):
+        Node("permute", ("x",), "y", {"axes": list(range(65))})
+
+
+def test_an_answer_that_no_node_makes_is_refused() -> None:
+    with pytest.raises(PackError, match="'z' is never made"):
+        Program((Input("x", (2,)),), (Node("relu", ("x",), "y"),), ("y", "z")).check(set())
+
+
+def convolution(**changes: Any) -> Program:
+    return Program((Input("x", (4, 6, 6)),), (Node("conv", ("x", "w"), "y", {**CONVOLVES, **changes}),), ("y",))
+
+
+@pytest.mark.parametrize("wrong", [{"stride": [0, 1]}, {"dilation": [1, 0]}, {"stride": [1, -1]}])
+def test_a_window_that_does_not_move_is_refused(wrong: dict[str, list[int]]) -> None:
+    with pytest.raises(PackError, match="windows and steps of at least 1"):
+        shapes_of(convolution(**wrong), {"w": (4, 4, 3, 3)}, 1, Allowance())
+
+
+def test_a_transposed_convolution_has_as_many_channels_as_its_groups_have_together() -> None:
+    program = convolution(transposed=True, groups=2)
+    assert shapes_of(program, {"w": (4, 3, 3, 3)}, 1, Allowance())["y"][:2] == (1, 6)
+    with pytest.raises(PackError, match="channels that fit"):
+        shapes_of(convolution(transposed=True, groups=3), {"w": (4, 3, 3, 3)}, 1, Allowance())
+
+
+def test_a_row_of_any_shape_goes_through_a_matrix() -> None:
+    program = Program((Input("x", (7, 3)),), (Node("linear", ("x", "w"), "y"),), ("y",))
+    assert shapes_of(program, {"w": (5, 3)}, 2, Allowance())["y"] == (2, 7, 5)
+
+
+@pytest.mark.parametrize(("batch", "cure"), [(1, "if you know its maker"), (2, "give it fewer samples")])
+def test_too_much_for_several_samples_is_cured_by_fewer_of_them(batch: int, cure: str) -> None:
+    with pytest.raises(PackError, match=cure):
+        Allowance(10, 10, 10).check(11 * batch, 0, batch)
+
+
+def test_a_pool_holds_its_padded_image_of_every_channel() -> None:
+    options = {"kernel": [2, 2], "stride": [2, 2], "padding": [1, 1], "dilation": [1, 1], "ceil": False}
+    numbers, work = demand._pool([(3, 5, 4, 8)], (3, 5, 3, 5), options)
+    assert numbers == 3 * 5 * 6 * 10 and work == numbers + 3 * 5 * 15 * 4 * 4
+
+
+@pytest.mark.parametrize(("groups", "density", "slow"), [(1, 0.25, False), (1, 0.281, True), (2, 0.281, False)])
+def test_convolutions_in_groups_may_keep_a_little_more(groups: int, density: float, slow: bool) -> None:
+    weight = np.zeros(4 * (4 // groups) * 3 * 3 * 100, np.float32)
+    weight[: round(density * len(weight))] = 1
+    weight = weight.reshape(400, 4 // groups, 3, 3)
+    program = convolution(groups=groups)
+    said = slower_than_dense(Pack({"net": program}, {"w": weight}))
+    assert said.startswith("may be slower") if slow else said == ""
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 5), (1, 3, 4), (2, 3, 4)])
+@pytest.mark.parametrize("images", [1, 3])
+def test_holes_are_all_places_between_images_and_rows_and_no_others(sizes: Any, images: int) -> None:
+    geometry = Geometry(tuple(n + 2 for n in sizes), (1, 1, 1), images)  # type: ignore[arg-type]
+    found = {int(first) + i for first, length in geometry.holes(sizes) for i in range(length)}
+    steps = geometry.steps
+    inside = {
+        image * geometry.image + sum(n * step for n, step in zip(place, steps))
+        for image in range(images)
+        for place in np.ndindex(*sizes)
+    }
+    assert found == set(range(max(inside) + 1)) - inside
+
+
+def test_units_that_nothing_feeds_add_what_they_say_through_a_scale() -> None:
+    random = np.random.default_rng(0)
+    first = random.standard_normal((4, 3)).astype(np.float32)
+    first[1] = 0
+    centre, factor, shift = (random.standard_normal(4).astype(np.float32) for _ in range(3))
+    stages = [
+        Layer(first, np.arange(4, dtype=np.float32)), Scale(centre, factor, shift),
+        Layer(random.standard_normal((2, 4)).astype(np.float32), np.zeros(2, np.float32)),
+    ]  # fmt: skip
+
+    def through(parts: list[Any], x: Any) -> Any:
+        for part in parts:
+            x = (
+                x @ part.weight.T + part.bias
+                if isinstance(part, Layer)
+                else (x - part.centre) * part.factor + part.shift
+            )
+        return x
+
+    x, small = random.standard_normal((5, 3)).astype(np.float32), pruned(stages)
+    assert small[0].width == 3 and np.allclose(through(small, x), through(stages, x), atol=1e-5)
+
+
+def test_a_sign_turned_is_a_stage_of_a_chain_and_a_sum_along_an_axis_is_none() -> None:
+    stage = stage_of(Node("neg", ("x",), "y"), {})
+    assert isinstance(stage, Scale) and stage.factor.tolist() == [-1]
+    assert stage_of(Node("sum", ("x",), "y", {"axes": [1], "keep": False}), {}) is None
