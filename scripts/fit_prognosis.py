@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fewer.systems.nowcast.task.baselines.extrapolation import paths
-from fewer.systems.nowcast.task.baselines.motion import smooth_motion
-from fewer.systems.nowcast.task.baselines.prognosis import FITTED_MINUTES, THRESHOLDS
-from fewer.systems.nowcast.task.baselines.surroundings import surroundings
+from fewer.systems.nowcast.task.baselines.extrapolation import paths, sight
+from fewer.systems.nowcast.task.baselines.pace import Pace
+from fewer.systems.nowcast.task.baselines.prognosis import FITTED_MINUTES, THRESHOLDS, left_over, of_lead
 from fewer.systems.nowcast.task.files.own.images import coarser
 from fewer.systems.nowcast.task.files.radar import read
 
@@ -32,40 +31,40 @@ Floats = NDArray[np.floating]
 KM, MINUTES = 2.0, 15.0  # of a pixel and between two images, as they are pretended to be
 PIXELS = 4000  # drawn of every lead time
 LEADS = (1, 2, 3, 6, 9, 12, 15, 18, 21, 24, 30, 36, 48)  # images ahead
-# pixels joined, images between the two that are seen, times the rate
-VIEWS = ((2, 3, 1.0), (2, 3, 1.0), (2, 2, 1.5), (2, 4, 0.7), (3, 3, 2.0), (3, 4, 1.0), (2, 3, 0.5), (3, 2, 1.0))
+# pixels joined and images between two that are seen; light rain is to look like heavy rain further off
+VIEWS = ((2, 3), (2, 3), (2, 2), (2, 4), (3, 3), (3, 4), (2, 3), (3, 2))
+SCALES = (1.0, 0.5, 2.0, 1.0, 0.3, 3.0)  # times the rate, from one start to the next
 HIDDEN, BATCH, NOISE = (24, 16), 2048, 0.02
 
 
 def samples(path: Path) -> tuple[Tensor, Tensor]:
     """(samples, inputs) of the network, and whether each threshold was exceeded."""
     event, chance = read(str(path)), np.random.default_rng(1)
-    step, every = float(event.minutes[1] - event.minutes[0]), 10 if len(event.rates) > 60 else 4
-    drawn: list[tuple[Floats, Floats, float]] = []
-    for number, (factor, lag, scale) in enumerate(VIEWS):
-        rates = coarser(event.rates, factor) * np.float32(scale)
-        pace = MINUTES / (lag * step)  # pretended minutes in a true one
-        for now in range(lag + number % every, len(rates) - 2, every):
-            drawn += _seen(rates, now, lag, step * pace, chance)
-    inputs = np.nan_to_num(np.concatenate([_inputs(x, lead) for x, _, lead in drawn]))
-    truth = np.concatenate([y for _, y, _ in drawn])[:, None] >= np.array(THRESHOLDS, np.float32)
-    return torch.from_numpy(inputs), torch.from_numpy(truth.astype(np.float32))
+    every = 10 if len(event.rates) > 60 else 4
+    inputs, truth = [], []
+    for number, (factor, lag) in enumerate(VIEWS):
+        rates = coarser(event.rates, factor)
+        pretended = MINUTES / lag  # minutes between two images
+        for turn, now in enumerate(range(2 * lag + number % every, len(rates) - 2, every), number):
+            scale = np.float32(SCALES[turn % len(SCALES)])
+            for x, y in _seen(rates * scale, now, lag, pretended, chance):
+                inputs.append(x), truth.append(y)
+    raining = np.concatenate(truth)[:, None] >= np.array(THRESHOLDS, np.float32)
+    return torch.from_numpy(np.concatenate(inputs)), torch.from_numpy(raining.astype(np.float32))
 
 
 def _seen(
     rates: Floats, now: int, lag: int, minutes: float, chance: np.random.Generator
-) -> Iterator[tuple[Floats, Floats, float]]:
-    """What surrounded drawn pixels where their air was, what fell there, and the lead time."""
-    pair = rates[[now - lag, now]]
-    moving = smooth_motion(pair, KM)
-    around = surroundings(pair, moving, KM)
+) -> Iterator[tuple[Floats, Floats]]:
+    """What the network is told of drawn pixels, from where their air was, and what fell there."""
+    air = sight(rates[[now - 2 * lag, now - lag, now]], [0.0, MINUTES, 2 * MINUTES], KM)
     ahead = [k for k in LEADS if now + k < len(rates) and k * minutes <= FITTED_MINUTES[1]]
-    for k, travelled in zip(ahead, paths(moving / MINUTES, [k * minutes for k in ahead])):
+    for k, travelled in zip(ahead, paths(air.moving, [k * minutes for k in ahead])):
         truth = rates[now + k].ravel()
         known = np.flatnonzero(np.isfinite(truth))
         if len(known) >= PIXELS:
             pick = chance.choice(known, PIXELS, replace=False)
-            yield _read(around, travelled, pick), truth[pick].astype(np.float32), k * minutes
+            yield _inputs(_read(air.around, travelled, pick), k * minutes, air.pace), truth[pick].astype(np.float32)
 
 
 def _read(around: Floats, travelled: Floats, pick: NDArray[np.int64]) -> Floats:
@@ -80,15 +79,16 @@ def _read(around: Floats, travelled: Floats, pick: NDArray[np.int64]) -> Floats:
     at = first[0] * width + first[1]
     upper = table[at] * (1 - right) + table[at + 1] * right
     lower = table[at + width] * (1 - right) + table[at + width + 1] * right
-    found = np.concatenate([upper * (1 - down) + lower * down, beyond[:, None] * KM], 1)
-    return found.astype(np.float16)  # a quarter of the memory, and closer than radar measures
+    return np.concatenate([upper * (1 - down) + lower * down, beyond[:, None] * KM], 1)
 
 
-def _inputs(x: Floats, lead: float) -> Floats:
-    whole = x.astype(np.float32)
-    whole[:, -1] = np.log1p(whole[:, -1] / 10)
-    minutes = np.full((len(whole), 1), lead, np.float32)
-    return np.concatenate([whole, np.log(minutes / 15), minutes / 60], 1)
+def _inputs(read: Floats, lead: float, pace: Pace) -> Floats:
+    """As `prognosis.exceedance` puts them together."""
+    around, beyond = read[:, :-1], np.log1p(read[:, -1:] / 10)
+    weights = left_over(lead, pace)
+    left = around[:, : len(weights)] @ weights[:, None]
+    same = np.broadcast_to(of_lead(lead, pace), (len(read), len(of_lead(lead, pace))))
+    return np.nan_to_num(np.concatenate([around, left, beyond, same], 1)).astype(np.float32)
 
 
 class Exceedance(nn.Module):
@@ -142,7 +142,8 @@ def main() -> int:
     parts = {"mean": net.mean, "deviation": net.deviation}
     for place, layer in enumerate(net.layers):
         parts |= {f"weight{place}": layer.weight.detach(), f"bias{place}": layer.bias.detach()}
-    np.savez(arguments.out, **{name: tensor.numpy() for name, tensor in parts.items()})
+    events = np.array([path.stem for path in arguments.events])
+    np.savez(arguments.out, events=events, **{name: tensor.numpy() for name, tensor in parts.items()})
     return 0
 
 

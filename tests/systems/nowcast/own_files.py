@@ -109,10 +109,17 @@ def radolan(folder: Path, rates: np.ndarray) -> list[Path]:
         block = np.kron(rate, np.ones((2, 2)))
         codes[: len(block), : block.shape[1]] = np.round(block / 12 * 100).astype(np.uint16)
         day = f"{date[6:8]}{time[:4]}10000{date[4:6]}{date[2:4]}"
-        header = f"RY{day}BY1620130VS 3SW   2.28.1PR E-02INT   5GP 900x 900MS  5<asb>"
         paths.append(folder / f"raa01-ry_10000-{date[2:]}{time[:4]}-dwd---bin")
-        paths[-1].write_bytes(header.encode() + b"\x03" + codes[::-1].astype("<u2").tobytes())
+        paths[-1].write_bytes(radolan_bytes(f"RY{day}", "E-02", 5, codes[::-1].astype("<u2")))
     return paths
+
+
+def radolan_bytes(product: str, precision: str, minutes: int, codes: np.ndarray) -> bytes:
+    """A composite whose header says how long it is; `product` with its time."""
+    rows, columns = codes.shape
+    rest = f"VS 3SW   2.28.1PR {precision}INT{minutes:4d}GP{rows:4d}x{columns:4d}MS  5<asb>"
+    length = len(product) + len("BY1234567") + len(rest) + 1 + codes.nbytes
+    return f"{product}BY{length:7d}{rest}".encode() + b"\x03" + codes.tobytes()
 
 
 def npz(folder: Path, rates: np.ndarray) -> list[Path]:

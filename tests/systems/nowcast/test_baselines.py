@@ -99,6 +99,20 @@ def test_the_rate_field_keeps_the_areas_of_rain_that_stays_in_sight() -> None:
     assert matched(np.zeros((7, 5, 5), np.float32), np.zeros(7), np.zeros((5, 5), np.float32)).max() == 0
 
 
+def test_where_nobody_looks_nothing_is_decided_and_no_rain_is_put() -> None:
+    first = showers(7, 128)
+    pair = np.stack([first, np.roll(first, 3, 1)])
+    whole = outlook(pair, [0, 15], [60.0], pixel_km=2.0)
+    wide = np.full((2, 128, 512), np.nan, np.float32)
+    wide[:, :, :128] = pair
+    found = outlook(wide, [0, 15], [60.0], pixel_km=2.0)
+    assert np.isnan(found.rate[..., 128:]).all() and not found.rain[..., 128:].any()
+    for least in (0.5, 2.0):
+        area = float((found.rate[..., :128] >= least).sum())
+        assert area == pytest.approx(float((whole.rate >= least).sum()), rel=0.15)
+    assert float(found.rain.sum()) == pytest.approx(float(whole.rain.sum()), rel=0.1)
+
+
 def test_what_is_not_kept_cannot_be_asked_for() -> None:
     found = outlook(np.stack([showers(), showers()]), [0, 10], [10.0], pixel_km=2.0, keep=(0.2,))
     assert found.at_least(0.2).shape == (1, 96, 96)

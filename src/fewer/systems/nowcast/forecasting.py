@@ -51,8 +51,8 @@ def forecast_images(images: Images, *, model: str = "", hours: float = 2.0, step
         named = ", ".join(one.name for one in images.channels)
         raise UserError(f"{named} without a model", "rain rates, or --pack with a model of these bands", "--variable")
     minutes = images.minutes
-    first, last = recent(minutes.tolist())
-    between = float(minutes[last] - minutes[first])
+    *_, before, last = recent(minutes.tolist())
+    between = float(minutes[last] - minutes[before])
     if between > _FURTHEST_APART:
         raise UserError(f"the last two images {between:g} minutes apart", f"at most {_FURTHEST_APART:g}, to see motion")
     step = step_minutes or max(images.step_minutes, _SHORTEST)

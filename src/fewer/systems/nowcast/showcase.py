@@ -42,6 +42,14 @@ class Showcase:
     def __len__(self) -> int:
         return len(self.fell)
 
+    def iou(self, said: Array, lead: int) -> list[float]:
+        """Of each window at a lead time counted from 0; `said` is (windows, leads, size, size), bool."""
+        seen = self.fell[:, lead] != BLIND
+        wet = (self.fell[:, lead] >= _RAIN_MM_PER_HOUR * RATE_STEPS) & seen
+        called = said[:, lead] & seen
+        both, either = (part.sum((1, 2)) for part in (wet & called, wet | called))
+        return [float(a / max(b, 1)) for a, b in zip(both, either)]
+
     def written(self) -> bytes:
         """As a file: images in 64 levels, which is what networks are then given."""
         low, high = (part(self.satellite, axis=(0, 1, 3, 4), keepdims=True) for part in (np.min, np.max))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from fewer.systems.nowcast.bench.rivals import Said
 from fewer.systems.nowcast.task.baselines.prognosis import THRESHOLDS
 from fewer.systems.nowcast.task.scores.neighbourhood import Neighbourhood
 
-__all__ = ["SCORED", "Skill"]
+__all__ = ["SCORED", "Means", "Skill", "means"]
 
 SCORED = (0.2, 1.0, 5.0)  # mm/h
 _ACROSS = 11  # pixels of 2 km: 22 km
@@ -34,13 +34,11 @@ class Skill:
         self.squares, self.pixels = np.zeros((len(THRESHOLDS), leads)), np.zeros(leads)
         self.bins = np.zeros((3, _BINS))  # pixels, probabilities, rain
         self.said_probabilities = False
-        self.seconds: list[float] = []
 
-    def add(self, said: Said, truth: NDArray[Any], seconds: float) -> None:
+    def add(self, said: Said, truth: NDArray[Any]) -> None:
         """One forecast and what fell, (leads, height, width), NaN where no radar looked."""
         seen = np.isfinite(truth)
         fell = np.nan_to_num(truth)
-        self.seconds.append(seconds)
         for least in SCORED:
             wet, called = (fell >= least) & seen, said.decided[least] & seen
             self.counts[least] += np.stack([(wet & called).sum((1, 2)), (wet | called).sum((1, 2))])
@@ -74,14 +72,17 @@ class Skill:
             found["reliability_bins"] = [
                 [round(float(g / c), 4), round(float(r / c), 4), int(c)] for c, g, r in self.bins.T if c
             ]
-        found["seconds"] = float(np.median(self.seconds))
         return found
 
-    def means(self) -> dict[str, float]:
-        """Over lead times; a lead time without rain of a strength in forecast or truth is left out."""
-        found = {}
-        for key, value in self.scores().items():
-            if key in ("minutes", "reliability_bins"):
-                continue
-            found[key] = float(np.nanmean(value)) if np.isfinite(np.atleast_1d(value)).any() else 0.0
-        return found
+
+Means = dict[str, dict[str, float]]  # by method and score
+
+
+def means(scores: Mapping[str, Any]) -> dict[str, float]:
+    """Over lead times; a lead time without rain of a strength in forecast or truth is left out."""
+    found = {}
+    for key, value in scores.items():
+        if key in ("minutes", "of", "reliability_bins"):
+            continue
+        found[key] = float(np.nanmean(value)) if np.isfinite(np.atleast_1d(value)).any() else 0.0
+    return found

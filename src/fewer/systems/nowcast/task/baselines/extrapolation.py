@@ -9,6 +9,7 @@ that the probabilities expect.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,17 +19,20 @@ from numpy.typing import NDArray
 
 from fewer.core.errors import UserError
 from fewer.systems.nowcast.task.baselines.motion import Field, carried, finer, smooth_motion
+from fewer.systems.nowcast.task.baselines.pace import Pace, pace
 from fewer.systems.nowcast.task.baselines.prognosis import THRESHOLDS, Weights, exceedance
 from fewer.systems.nowcast.task.baselines.surroundings import Reader, strength, surroundings
 
 __all__ = ["Outlook", "decision", "displacements", "extrapolate", "outlook", "paths", "recent"]
 
-_BETWEEN = 15.0  # minutes between the two images that motion and change are read from, as near as there are
+_BETWEEN = 15.0  # minutes between the images that motion and change are read from, as near as there are
+_COMPARED = 3  # images
 _STEP = 15.0  # minutes that motion is followed at once
 _COARSE = 4  # pixels a side that share a path: motion is smooth
 _RAIN = THRESHOLDS.index(0.2)
 _TEXTURE = 0.5  # how much the carried image counts beside the expectation
 _SEEN_AROUND = 0.3  # share of the surroundings, half of which lie beyond an edge
+_SHADES = 4096  # of probability, between which nobody tells
 _PIXELS = 1 << 13  # at a time: what they need stays in the cache
 
 
@@ -50,12 +54,32 @@ class Outlook:
         return found
 
 
-def recent(minutes: Sequence[float]) -> tuple[int, int]:
-    """Which two images to compare: the last, and the one nearest to a quarter of an hour before it."""
+def recent(minutes: Sequence[float]) -> list[int]:
+    """Which images to compare: the last, and those nearest to a quarter and half an hour before it, as there are."""
     since = np.asarray(minutes, np.float64)
     if len(since) < 2:
         raise UserError("one image", "two or more, to see how rain moves")
-    return int(np.abs(since[-1] - since[:-1] - _BETWEEN).argmin()), len(since) - 1
+    chosen = {int(np.abs(since[-1] - since[:-1] - k * _BETWEEN).argmin()) for k in range(1, _COMPARED)}
+    return [*sorted(chosen), len(since) - 1]
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What is known of the air when a forecast begins."""
+
+    moving: Field  # (2, height, width): rows and columns in a minute
+    around: Field  # (CHANNELS, height, width)
+    pace: Pace
+
+
+def sight(images: NDArray[np.floating[Any]], minutes: Sequence[float], pixel_km: float) -> Sight:
+    """From two or more images (time, height, width) in mm/h, NaN unknown: all of them are compared."""
+    since = [float(minutes[-1] - minute) for minute in minutes]
+    between = since[-2]
+    moved = smooth_motion(images, pixel_km, [(a - b) / between for a, b in itertools.pairwise(since)])
+    moving = moved / np.float32(between)
+    lives = pace(strength(images), np.isfinite(images), moving, since, pixel_km)
+    return Sight(moving, surroundings(images, moved, pixel_km), lives)
 
 
 def outlook(
@@ -67,35 +91,39 @@ def outlook(
     Steps between images may be uneven. Air from outside the map is taken to be like its edge, ever less surely. Only
     the probabilities of the rates in `keep` are kept: all of them are seven maps a lead time.
     """
-    pair = list(recent(minutes))
-    images = np.asarray(rates)[pair]
-    between = float(minutes[pair[1]] - minutes[pair[0]])
-    moved = smooth_motion(images, pixel_km)
-    reader = Reader(surroundings(images, moved, pixel_km))
-    moving = moved / np.float32(between)
+    chosen = recent(minutes)
+    images = np.asarray(rates)[chosen]
+    now = sight(images, [minutes[k] for k in chosen], pixel_km)
+    reader = Reader(now.around)
     shape, kept = images.shape[1:], [THRESHOLDS.index(least) for least in keep]
     probability = np.empty((len(kept), len(ahead), *shape), np.float32)
     rate, rain = np.empty((len(ahead), *shape), np.float32), np.empty((len(ahead), *shape), np.bool_)
-    for k, travelled in enumerate(paths(moving, ahead)):
-        each = np.empty((len(THRESHOLDS), shape[0] * shape[1]), np.float32)
-        area, texture = np.zeros(len(THRESHOLDS)), np.empty(each.shape[1], np.float32)
-        for start in range(0, each.shape[1], _PIXELS):
-            part = slice(start, start + _PIXELS)
-            there, beyond = reader(travelled, part)
-            each[:, part] = exceedance(there, beyond * np.float32(pixel_km), ahead[k], fitted)
-            sure = (beyond == 0) & (there[:, -1] > _SEEN_AROUND)
-            area += _areas(there, sure, each[:, part])
-            texture[part] = np.where(sure, there[:, 0], np.nan)
-        each = each.reshape(-1, *shape)
-        probability[:, k], rate[k], rain[k] = (
-            each[kept],
-            matched(each, area, texture.reshape(shape)),
-            each[_RAIN] >= decision(each[_RAIN]),
-        )
     dark = ~np.isfinite(images).any(0)
+    for k, travelled in enumerate(paths(now.moving, ahead)):
+        each, texture = _arriving(reader, travelled, ahead[k], now.pace, pixel_km, fitted)
+        # nobody will know: it is neither decided nor counted
+        each[:, dark.ravel()], texture[dark.ravel()] = 0, np.nan
+        area = _areas(texture, each)
+        each = each.reshape(-1, *shape)
+        probability[:, k], rain[k] = each[kept], each[_RAIN] >= decision(each[_RAIN])
+        rate[k] = matched(each, area, texture.reshape(shape))
     if dark.any():
         probability[..., dark], rate[:, dark], rain[:, dark] = np.nan, np.nan, False
-    return Outlook(probability, rate, rain, moving, tuple(keep))
+    return Outlook(probability, rate, rain, now.moving, tuple(keep))
+
+
+def _arriving(
+    reader: Reader, travelled: Field, lead: float, lives: Pace, pixel_km: float, fitted: Weights | None
+) -> tuple[Field, Field]:
+    """Of every pixel: probabilities of each rate, and how strong its rain is now, NaN where its air was not seen."""
+    pixels = reader.shape[0] * reader.shape[1]
+    each, texture = np.empty((len(THRESHOLDS), pixels), np.float32), np.empty(pixels, np.float32)
+    for start in range(0, pixels, _PIXELS):
+        part = slice(start, start + _PIXELS)
+        there, beyond = reader(travelled, part)
+        each[:, part] = exceedance(there, beyond * np.float32(pixel_km), lead, lives, fitted)
+        texture[part] = np.where((beyond == 0) & (there[:, -1] > _SEEN_AROUND), there[:, 0], np.nan)
+    return each, texture
 
 
 def paths(moving: Field, ahead: Sequence[float]) -> Iterator[Field]:
@@ -129,10 +157,11 @@ def _further(travelled: Field, moving: Field) -> Field:
     return travelled + np.stack([carried(part, travelled + here / 2) for part in moving])
 
 
-def _areas(there: Field, sure: NDArray[np.bool_], probability: Field) -> NDArray[np.float64]:
+def _areas(texture: Field, probability: Field) -> NDArray[np.float64]:
     """How many pixels exceed each rate: as many as now where the air was seen, else as many as are expected."""
-    now = (there[sure, :1] >= _STRENGTHS).sum(0, dtype=np.float64)
-    found: NDArray[np.float64] = now + probability[:, ~sure].sum(1, dtype=np.float64)
+    seen = np.isfinite(texture)
+    now = (texture[seen] >= _STRENGTHS[:, None]).sum(1, dtype=np.float64)
+    found: NDArray[np.float64] = now + probability[:, ~seen].sum(1, dtype=np.float64)
     return found
 
 
@@ -175,9 +204,11 @@ def decision(probability: Field) -> float:
 
     With pixels sorted by probability p, calling the first n rain gives sum p / (n + sum of the rest's p).
     """
-    falling = np.sort(probability[probability > 0.01], axis=None)[::-1]
-    if not falling.size:
+    place = (probability * np.float32(_SHADES)).astype(np.int32).ravel()
+    place = place[place > _SHADES // 100]  # below 1 % nothing is decided
+    if not place.size:
         return 1.0
-    caught = np.cumsum(falling, dtype=np.float64)
-    expected = caught / (np.arange(1, len(falling) + 1) + caught[-1] - caught)
-    return float(falling[int(expected.argmax())])
+    count = np.bincount(place, minlength=_SHADES + 1)[::-1]
+    caught = (count * (_SHADES + 0.5 - np.arange(_SHADES + 1))).cumsum() / _SHADES
+    expected = caught / (count.cumsum() + caught[-1] - caught)
+    return (_SHADES - int(expected.argmax())) / _SHADES

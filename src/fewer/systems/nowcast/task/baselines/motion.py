@@ -45,17 +45,17 @@ def motion(
     return displacement(strength, known, window=window, steps=steps)
 
 
-def smooth_motion(rates: NDArray[np.floating[Any]], pixel_km: float) -> Field:
+def smooth_motion(rates: NDArray[np.floating[Any]], pixel_km: float, steps: Sequence[float] | None = None) -> Field:
     """The same as `motion`, found on pixels of about 4 km: motion is smooth, and this is several times quicker."""
     factor = max(round(_PIXEL_KM / pixel_km), 1)
     if factor == 1 or min(rates.shape[1:]) < 8 * factor:
-        return motion(rates)
+        return motion(rates, steps=steps)
     height, width = (length - length % factor for length in rates.shape[1:])
     blocks = np.asarray(rates, np.float32)[:, :height, :width]
     blocks = blocks.reshape(len(rates), height // factor, factor, width // factor, factor)
     known = np.isfinite(blocks).sum((2, 4))
     means = np.where(2 * known >= factor**2, np.nansum(blocks, (2, 4)) / np.maximum(known, 1), np.nan)
-    found = motion(means, window=_WINDOW_KM / (pixel_km * factor))
+    found = motion(means, window=_WINDOW_KM / (pixel_km * factor), steps=steps)
     return finer(found * np.float32(factor), rates.shape[1:], factor, offset=(factor - 1) / 2)
 
 

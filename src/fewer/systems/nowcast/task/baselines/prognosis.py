@@ -2,7 +2,8 @@
 
 A small network, the same for every pixel and lead time, was fitted once to radar events: at short leads it trusts the
 pixel, later ever larger surroundings, sooner where rain has just changed a lot, and it knows growth and decay by what
-the last images did. Its answers are exceedance probabilities at seven rates, falling by construction.
+the last images did. It is told what is left of the image by then, at the pace of this event (`pace`). Its answers are
+exceedance probabilities at seven rates, falling by construction.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fewer.systems.nowcast.task.baselines.motion import Field
+from fewer.systems.nowcast.task.baselines.pace import Pace
 
-__all__ = ["FITTED_MINUTES", "THRESHOLDS", "Weights", "exceedance", "weights"]
+__all__ = ["FITTED_MINUTES", "THRESHOLDS", "Weights", "exceedance", "fitted_on", "left_over", "of_lead", "weights"]
 
+_TOLD = (2, 4)  # bands whose memory the network is told: showers and fronts
 THRESHOLDS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)  # mm/h
 FITTED_MINUTES = (5.0, 180.0)  # lead times of the fit; beyond them the nearest counts
 
@@ -35,6 +38,13 @@ def weights() -> Weights:
         return folded(dict(held))
 
 
+@functools.cache
+def fitted_on() -> tuple[str, ...]:
+    """Names of the events that the shipped weights were fitted to."""
+    with (files(__package__) / "prognosis.npz").open("rb") as file, np.load(file, allow_pickle=False) as held:
+        return tuple(map(str, held["events"]))
+
+
 def folded(held: dict[str, NDArray[Any]]) -> Weights:
     """From what the fit wrote: mean, deviation, weight0, bias0, ..."""
     layers = []
@@ -48,28 +58,41 @@ def folded(held: dict[str, NDArray[Any]]) -> Weights:
     return Weights(tuple(layers))
 
 
-def exceedance(surroundings: Field, beyond_km: Field, minutes: float, fitted: Weights | None = None) -> Field:
+def of_lead(minutes: float, pace: Pace) -> Field:
+    """Inputs that are the same for every pixel."""
+    lead = float(np.clip(minutes, *FITTED_MINUTES))
+    left = pace.remembered(lead)[list(_TOLD)]
+    found: Field = np.concatenate([[np.log(lead / 15), lead / 60], left]).astype(np.float32)
+    return found
+
+
+def left_over(minutes: float, pace: Pace) -> Field:
+    """Weights of the first channels of the surroundings: what is left of the image by then, band by band."""
+    return pace.weights(float(np.clip(minutes, *FITTED_MINUTES)))
+
+
+def exceedance(
+    surroundings: Field, beyond_km: Field, minutes: float, pace: Pace, fitted: Weights | None = None
+) -> Field:
     """(THRESHOLDS, pixels): the probability of at least each rate, from (pixels, CHANNELS) read where the air is now.
 
     `beyond_km` says how far outside the map a pixel's air was; the edge stands for it, and counts ever less.
     """
-    fitted = fitted or weights()
-    lead = float(np.clip(minutes, *FITTED_MINUTES))
-    ahead = np.array([np.log(lead / 15), lead / 60], np.float32)
-    return _probabilities(surroundings, np.log1p(beyond_km / 10), ahead, fitted)
-
-
-def _probabilities(surroundings: Field, beyond: Field, ahead: Field, fitted: Weights) -> Field:
-    (first, bias), *rest = fitted.layers
+    (first, bias), *rest = (fitted or weights()).layers
     channels = surroundings.shape[1]
-    # what is the same for all pixels joins the bias
-    x = surroundings @ first[:channels] + beyond[:, None] * first[channels] + (ahead @ first[channels + 1 :] + bias)
+    # what is left of the image is a sum of channels, and what is the same for all pixels joins the bias
+    left = left_over(minutes, pace)
+    mixed = first[:channels].copy()
+    mixed[: len(left)] += left[:, None] * first[channels]
+    x = surroundings @ mixed + np.log1p(beyond_km / 10)[:, None] * first[channels + 1]
+    x += of_lead(minutes, pace) @ first[channels + 2 :] + bias
     for weight, shift in rest:
         np.maximum(x, 0, out=x)
         x = x @ weight + shift
     x = np.ascontiguousarray(x.T)
-    # each threshold lies a positive step below the one before: softplus(x) = max(x, 0) + log1p(exp(-|x|))
-    fall = np.maximum(x[1:], 0) + np.log1p(np.exp(-np.abs(x[1:])))
-    np.subtract(x[0], np.cumsum(fall, 0), out=x[1:])
+    # each threshold lies a positive step below the one before: softplus(x) = max(x, 0) + log(1 + exp(-|x|))
+    fall = np.maximum(x[1:], 0) + np.log(1 + np.exp(-np.abs(x[1:])))
+    for k, step in enumerate(fall):
+        np.subtract(x[k], step, out=x[k + 1])
     found: Field = 1 / (1 + np.exp(-np.clip(x, -30, 30)))
     return found

@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fewer.systems.nowcast.task.baselines.motion import Field, carried
+from fewer.systems.nowcast.task.baselines.pace import SCALES_KM
 
 __all__ = ["CHANNELS", "Reader", "strength", "surroundings"]
 
-_SCALES_KM = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # standard deviations of Gaussian windows; and the pixel itself
 _AREAS_KM = (4.0, 16.0)
 _CHANGES_KM = (2.0, 8.0, 32.0)
 _BROAD_KM = 16.0
 _FAINT_MM_PER_HOUR, _HEAVY_MM_PER_HOUR, _WET_MM_PER_HOUR = 0.1, 2.0, 0.2
-CHANNELS = 1 + len(_SCALES_KM) + 2 * len(_AREAS_KM) + len(_CHANGES_KM) + 3
+CHANNELS = 1 + len(SCALES_KM) + 2 * len(_AREAS_KM) + len(_CHANGES_KM) + 3
 
 
 def strength(rates: NDArray[np.floating[Any]]) -> Field:
@@ -39,7 +39,7 @@ def surroundings(rates: NDArray[np.floating[Any]], moving: Field, pixel_km: floa
     heavy = np.log1p(np.nan_to_num(last).clip(0) / _HEAVY_MM_PER_HOUR).astype(np.float32)
     wet = (np.nan_to_num(last) >= _WET_MM_PER_HOUR).astype(np.float32)
     smooth = _Smoothing(known, pixel_km)
-    found = [now, *(smooth(now, scale) for scale in _SCALES_KM)]
+    found = [now, *(smooth(now, scale) for scale in SCALES_KM)]
     found += [smooth(field, scale) for field in (wet, heavy) for scale in _AREAS_KM]
     found += [smooth(change, scale) for scale in _CHANGES_KM]
     restless = smooth(np.abs(change), _BROAD_KM)
@@ -55,7 +55,7 @@ class _Smoothing:
         from scipy.fft import next_fast_len, rfft2
 
         self._known, self._pixel_km = known, pixel_km
-        beyond = int(3 * max(_SCALES_KM) / pixel_km / 2)  # the edge's mirror image decides little further out
+        beyond = int(3 * max(SCALES_KM) / pixel_km / 2)  # the edge's mirror image decides little further out
         self._shape = tuple(next_fast_len(length + min(beyond, length), real=True) for length in known.shape)
         rows, columns = np.fft.fftfreq(self._shape[0]), np.fft.rfftfreq(self._shape[1])
         self._square = (rows[:, None] ** 2 + columns**2).astype(np.float32)
