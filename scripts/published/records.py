@@ -12,7 +12,7 @@ from fewer.studies.order import file_of, studies
 __all__ = ["FAMILIES", "LEDGER", "ROOT", "folded", "markdown", "placed", "replaced", "results"]
 
 ROOT = Path(__file__).parents[2]
-FAMILIES = ("vision", "control", "nowcast", "cellfree", "matrix", "smallest", "transfer", "bench", "release")
+FAMILIES = ("vision", "control", "nowcast", "cellfree", "matrix", "smallest", "transfer", "bench", "service", "release")
 LEDGER = "claims.json"  # made of the others
 ELSEWHERE = (LEDGER, "architectures.json")  # with pages of their own
 
