@@ -37,10 +37,9 @@ def main() -> None:
         found = pack.load(path)
         right = np.concatenate([found.predict(part).argmax(1) for part in np.array_split(pixels, 100)]) == labels
         standing = stood(InputGradient(found), pixels[:count], labels[:count])
-        metrics = {
-            **found.settings["metrics"], "accuracy": float(right.mean()),
-            f"PGD-40 at 8/255, {count} images": float(standing.mean()),
-        }  # fmt: skip
+        attacked = f"PGD-{STEPS} at 8/255, "
+        metrics = {key: value for key, value in found.settings["metrics"].items() if not key.startswith(attacked)}
+        metrics |= {"accuracy": float(right.mean()), f"{attacked}{count} images": float(standing.mean())}
         program = next(iter(found.networks.values())).program
         metrics = {**dict(sorted(metrics.items(), reverse=True)), "test_images": len(right)}
         settings = {**found.settings, "metrics": metrics}
