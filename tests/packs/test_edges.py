@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from fewer.core.errors import UserError
+from fewer.packs import slower
 from fewer.packs.export.c import _for_length
 from fewer.packs.export.c_layers import unsigned
 from fewer.packs.export.c_views import View, number
@@ -17,7 +18,6 @@ from fewer.packs.runtime.chain import Layer, Scale, pruned, stage_of
 from fewer.packs.runtime.runtime import Pack
 from fewer.packs.shapes import demand
 from fewer.packs.shapes.demand import Allowance, shapes_of
-from fewer.packs.slower import slower_than_dense
 
 from .test_slower import CONVOLVES
 
@@ -102,14 +102,14 @@ def test_a_pool_holds_its_padded_image_of_every_channel() -> None:
     assert numbers == 3 * 5 * 6 * 10 and work == numbers + 3 * 5 * 15 * 4 * 4
 
 
-@pytest.mark.parametrize(("groups", "density", "slow"), [(1, 0.25, False), (1, 0.281, True), (2, 0.281, False)])
-def test_convolutions_in_groups_may_keep_a_little_more(groups: int, density: float, slow: bool) -> None:
-    weight = np.zeros(4 * (4 // groups) * 3 * 3 * 100, np.float32)
-    weight[: round(density * len(weight))] = 1
-    weight = weight.reshape(400, 4 // groups, 3, 3)
-    program = convolution(groups=groups)
-    said = slower_than_dense(Pack({"net": program}, {"w": weight}))
-    assert said.startswith("may be slower") if slow else said == ""
+@pytest.mark.parametrize(("groups", "kind"), [(1, "conv"), (2, slower._SEPARABLE)])
+def test_a_pack_is_slower_beyond_the_density_that_was_measured_of_its_kind(groups: int, kind: str) -> None:
+    break_even = slower._BREAK_EVEN[kind]
+    for density, slow in ((break_even - 0.01, False), (break_even + 0.01, True)):
+        weight = np.zeros(4 * (4 // groups) * 3 * 3 * 100, np.float32)
+        weight[: round(density * len(weight))] = 1
+        pack = Pack({"net": convolution(groups=groups)}, {"w": weight.reshape(400, 4 // groups, 3, 3)})
+        assert slow == slower.slower_than_dense(pack).startswith("may be slower")
 
 
 @pytest.mark.parametrize("sizes", [(1, 1, 5), (1, 3, 4), (2, 3, 4)])

@@ -14,8 +14,9 @@ README = (ROOT / "README.md").read_text()
 
 def part(name: str) -> str:
     """What stands under the title of a result."""
-    before, _, after = TOLD.partition(f"`results/{name}.json`")
-    return before.rpartition("\n### ")[2] + after.partition("\n##")[0]
+    found = [one for one in TOLD.split("\n### ") if f"; `results/{name}.json`." in one.partition("\n## ")[0]]
+    assert len(found) == 1, name
+    return found[0].partition("\n## ")[0]
 
 
 @pytest.mark.parametrize("name", RESULTS)

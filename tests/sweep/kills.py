@@ -6,6 +6,7 @@ python tests/sweep/kills.py 24 3 inline 30     24 points of 30 steps each, one a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -53,13 +54,15 @@ def forked(count: int, steps: int, out: Path, on: str) -> int:
     if child == 0:
         code = 1
         try:
-            os.setsid()
+            os.setpgid(0, 0)
             sweep(count, steps, out, on)
             code = 0
         except BaseException:  # nothing else would tell: the child ends without unwinding
             traceback.print_exc()
         finally:
             os._exit(code)
+    with contextlib.suppress(OSError):  # the child may have come first, or have ended: whoever kills finds its group
+        os.setpgid(child, child)
     return child
 
 
