@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,10 @@ def test_every_name_is_still_itself_after_every_module_was_imported() -> None:
 def test_importing_it_loads_nothing_heavy() -> None:
     program = "import sys, fewer\nassert not {'torch', 'numpy', 'rich'} & set(sys.modules)\nassert fewer.__version__"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_the_version_is_that_of_the_project_file() -> None:
+    assert fewer.__version__ == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
 
 def test_readme_docs_and_examples_import_from_the_front_door_alone() -> None:

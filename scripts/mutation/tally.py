@@ -54,7 +54,7 @@ def told(counted: Counted) -> str:
 
 def record(counted: Counted, order: argparse.Namespace) -> dict[str, Any]:
     """A result as RESULTS.md shows it."""
-    from fewer.core.machine.versions import versions
+    from fewer.core.machine.versions import origin
     from fewer.studies.study import hardware, in_words
 
     shown = [[*row[:-1], f"{row[-1]:.0%}"] for row in rows(counted)]
@@ -71,5 +71,5 @@ def record(counted: Counted, order: argparse.Namespace) -> dict[str, Any]:
         ],
         "command": f"python scripts/mutation/__main__.py DIR --each {order.each} --seed {order.seed}",
         "hardware_in_words": in_words(hardware()),
-        "versions": versions(),
+        **origin(),
     }

@@ -16,5 +16,5 @@ def page() -> str:
     for name in SHOWN:
         record = records[name]
         parts += [f"### {record['title']}", markdown(record["columns"], record["rows"])]
-        parts.append(f"`{record['command']}`; {record['hardware_in_words']}; `results/{name}.json`.")
+        parts.append(f"`{record['command']}`; {record['hardware_in_words']}; {record['made']}; `results/{name}.json`.")
     return replaced((ROOT / "docs" / "peers.md").read_text(), "benches", "results/", "\n\n".join(parts))

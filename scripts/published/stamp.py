@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from fewer.core.machine.versions import versions
+from fewer.core.machine.versions import origin
 from fewer.studies.study import hardware, in_words
 
 __all__ = ["load", "stamp"]
@@ -13,7 +13,7 @@ __all__ = ["load", "stamp"]
 
 def stamp(command: str) -> dict[str, Any]:
     """What goes at the end of a record."""
-    return {"command": command, "hardware_in_words": in_words(hardware()), "versions": versions()}
+    return {"command": command, "hardware_in_words": in_words(hardware()), **origin()}
 
 
 def load() -> str:

@@ -26,6 +26,8 @@ def page() -> str:
     """All of it."""
     parts, records = [HEAD], results()
     for family, names in placed().items():
+        if not names:
+            continue
         paper = systems()[family].paper if family in systems() else ""
         parts += [f"## {family}", *([f"Paper: {paper}."] if paper else [])]
         parts += [section(name, records[name]) for name in names]
@@ -40,7 +42,8 @@ def section(name: str, record: dict[str, Any]) -> str:
     parts += sentences("How it was made", record.get("notes", []))
     scale = f"Scale {record['scale']}; " if record.get("scale") else ""
     commands = "\n".join(record.get("commands") or [record["command"]])
-    parts += [f"{scale}{record['hardware_in_words']}; `results/{name}.json`.", f"```sh\n{commands}\n```"]
+    parts.append(f"{scale}{record['hardware_in_words']}; {record['made']}; `results/{name}.json`.")
+    parts.append(f"```sh\n{commands}\n```")
     return "\n\n".join(parts)
 
 

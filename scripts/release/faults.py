@@ -68,7 +68,7 @@ def command(arguments: argparse.Namespace) -> str:
 
 def record(rows: list[list[Any]], commands: list[str]) -> dict[str, Any]:
     """A result as RESULTS.md shows it."""
-    from fewer.core.machine.versions import versions
+    from fewer.core.machine.versions import origin
     from fewer.studies.study import hardware, in_words
 
     return {
@@ -84,7 +84,7 @@ def record(rows: list[list[Any]], commands: list[str]) -> dict[str, Any]:
         "commands": commands,
         "command": commands[-1],
         "hardware_in_words": in_words(hardware()),
-        "versions": versions(),
+        **origin(),
     }
 
 

@@ -72,7 +72,7 @@ def lots(name: str, run: Run, order: argparse.Namespace, count: int) -> list[Any
 
 def record(rows: list[list[Any]], order: argparse.Namespace) -> dict[str, Any]:
     """A result as RESULTS.md shows it."""
-    from fewer.core.machine.versions import versions
+    from fewer.core.machine.versions import origin
     from fewer.studies.study import hardware, in_words
 
     limits = fuzz_programs.LIMITS
@@ -90,7 +90,7 @@ def record(rows: list[list[Any]], order: argparse.Namespace) -> dict[str, Any]:
         "command": f"python scripts/release/fuzz.py --headers {order.headers} --programs {order.programs} "
                    f"--lot {order.lot} --seed {order.seed}",
         "hardware_in_words": in_words(hardware()),
-        "versions": versions(),
+        **origin(),
     }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import re
 import runpy
 import shlex
 import sys
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -33,9 +34,10 @@ def test_the_measured_tables_are_those_of_the_results(monkeypatch: pytest.Monkey
     assert not ended.value.code
 
 
-def test_every_result_says_its_command_and_its_hardware() -> None:
+def test_every_result_says_its_command_its_hardware_and_its_day() -> None:
     for name, record in RESULTS.items():
         assert record["command"].startswith(("fewer ", "python ")) and record["hardware_in_words"], name
+        assert date.fromisoformat(record["made"]), name
 
 
 def commands(heading: str) -> list[str]:

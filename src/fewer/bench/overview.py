@@ -13,6 +13,7 @@ from typing import Any
 from fewer.bench.row import Row
 from fewer.core.errors import UserError
 from fewer.core.files.atomic import write_atomically, write_json
+from fewer.core.machine.versions import origin
 from fewer.core.registry import systems
 from fewer.core.system import Named, imported
 
@@ -112,7 +113,7 @@ def write(folder: Path, lines: Sequence[Line], command: str) -> tuple[Path, ...]
     where = hardware()
     record = {
         "title": "This project against what else there is, ratios of one run", "command": command,
-        "hardware_in_words": where, "rows": [{"bench": line.bench, **line.as_dict()} for line in lines],
+        "hardware_in_words": where, **origin(), "rows": [{"bench": line.bench, **line.as_dict()} for line in lines],
     }  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
     write_json(place[0], record)
@@ -144,7 +145,8 @@ def _kept(lines: Sequence[Line], command: str, where: str) -> dict[str, Any]:
     module = imported(place)
     return {
         "study": f"bench {lines[0].bench}", "title": getattr(module, "TITLE", line), "command": command,
-        "hardware_in_words": where, "columns": ["what", "ours", "theirs", "unit", "ratio", "required", "against"],
+        "hardware_in_words": where, **origin(),
+        "columns": ["what", "ours", "theirs", "unit", "ratio", "required", "against"],
         "rows": [_spelled(one) for one in lines], "notes": list(getattr(module, "NOTES", ())),
         "place": getattr(module, "PLACE", None),
     }  # fmt: skip

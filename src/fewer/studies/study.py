@@ -80,7 +80,7 @@ def _processor() -> str:
 
 def reproduce(order: Order) -> Result:
     """Run one study and write its JSON with the command and the hardware beside the numbers."""
-    from fewer.core.machine.versions import versions
+    from fewer.core.machine.versions import origin
 
     path = order.file
     _refuse_loss(path, order.scale)
@@ -100,7 +100,7 @@ def reproduce(order: Order) -> Result:
     record = {
         "study": order.study, "scale": order.scale, "settings": settings, **result.record(),
         "command": order.command(), "seconds": round(time.monotonic() - start, 1),
-        "hardware": here, "hardware_in_words": made_on(result.machines, in_words(here)), "versions": versions(),
+        "hardware": here, "hardware_in_words": made_on(result.machines, in_words(here)), **origin(),
     }  # fmt: skip
     for figure, content in result.figures.items():
         write_atomically(order.out / figure, content)

@@ -14,6 +14,7 @@ from fewer.bench.overview import hardware
 from fewer.bench.speed.curve import Curve
 from fewer.bench.speed.peers import ONNX
 from fewer.core.files.atomic import write_atomically, write_json
+from fewer.core.machine.versions import origin
 
 __all__ = ["COMMAND", "finished", "join", "picture", "record", "write"]
 
@@ -104,7 +105,8 @@ def record(curves: Sequence[Mapping[str, Any]], *, quick: bool = False) -> dict[
         for one, d, kind in ranked[:3] + ranked[-3:]
     ]
     return {
-        "study": "bench speed", "place": 1, "command": COMMAND, "hardware_in_words": f"{hardware()}, processor time",
+        "study": "bench speed", "place": 1, "command": COMMAND,
+        "hardware_in_words": f"{hardware()}, processor time", **origin(),
         "title": "Packs against onnxruntime with the same network dense: times faster, one thread",
         "columns": _COLUMNS, "rows": rows, "notes": [*_NOTES, *_circumstances(curves, quick)],
         "readme": {"columns": ["the three worst and the three best", "batch", "sparsity", "times onnxruntime"],

@@ -1,18 +1,25 @@
-"""What a result depends on beside its settings."""
+"""What a result depends on beside its settings, and when it was made."""
 
 from __future__ import annotations
 
 import os
 import platform
 import subprocess
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy
 import torch
 
 from fewer.core.machine.version import VERSION
 
-__all__ = ["versions"]
+__all__ = ["origin", "versions"]
+
+
+def origin() -> dict[str, Any]:
+    """The day, and the versions: what every kept result says of itself."""
+    return {"made": date.today().isoformat(), "versions": versions()}
 
 
 def versions() -> dict[str, str]:
