@@ -13,6 +13,9 @@ from typing import Any
 
 from tests.run.kills import SETTINGS, VARIANTS, different, train
 
+from fewer.core.errors import UserError
+from fewer.core.machine.memory import out_of_memory
+
 __all__ = ["ENDED", "VARIANTS", "different", "forked", "judged", "reference", "scratch", "train", "warm"]
 
 ENDED, REFUSED = 9, 2
@@ -64,9 +67,6 @@ def ended(child: int) -> int:
 
 def judged(error: BaseException) -> int:
     """What the command line exits with: 2 and one line for a refusal and for memory that ended, 1 for a defect."""
-    from fewer.core.errors import UserError
-    from fewer.core.machine.memory import out_of_memory
-
     if (isinstance(error, UserError) and "\n" not in str(error)) or out_of_memory(error):
         return REFUSED
     print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
