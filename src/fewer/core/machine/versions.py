@@ -9,9 +9,6 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import numpy
-import torch
-
 from fewer.core.machine.version import VERSION
 
 __all__ = ["origin", "versions"]
@@ -24,6 +21,9 @@ def origin() -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Of the package, of what it stands on, and the commit where its source lies in its own repository."""
+    import numpy  # not above: help and benches are listed without them
+    import torch
+
     found = {
         "fewer": VERSION, "python": platform.python_version(), "torch": torch.__version__,
         "numpy": numpy.__version__, "machine": platform.machine(),
