@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,6 +49,22 @@ class Large(Application):
             return await super().__call__(scope, receive, send)
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % (64 << 20))]})
         return await send({"type": "http.response.body", "body": bytes(64 << 20)})
+
+
+class Held(Application):
+    """With an answer that is held back."""
+
+    asked = 0
+    over = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] != "/held":
+            return await super().__call__(scope, receive, send)
+        self.asked += 1
+        while not self.over:
+            await asyncio.sleep(0.01)
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+        return await send({"type": "http.response.body", "body": b""})
 
 
 HEADERS = {
@@ -204,6 +221,30 @@ def test_half_bodies_on_every_connection_keep_nobody_out() -> None:
             assert said(port, request()).startswith(OK)
         for client in silent:
             client.close()
+
+
+def test_of_those_being_answered_whoever_asks_ahead_makes_room_and_nobody_else_does() -> None:
+    limits = Limits(connections=3, header_seconds=600, idle_seconds=600, seconds=600)
+    once, often = b"GET /held HTTP/1.1\r\nhost: localhost\r\n\r\n", 3
+    held = Held(open_models(["digits-3197"]), limits=limits)
+    with listening(held) as port:
+        clients = [connected(port) for _ in range(3)]
+        for count, client in enumerate(clients, 1):
+            client.sendall(once * (often if count == 2 else 1))
+            until(lambda count=count: held.asked == count)  # type: ignore[misc]
+        until(lambda: len(held.door.ahead) == 1)
+        assert said(port, request()).startswith(OK)
+        assert heard(clients[1]) == b""
+        clients[1].close()
+        clients[1] = connected(port)
+        clients[1].sendall(once)
+        until(lambda: held.asked == 4)
+        assert said(port, request()).startswith(b"HTTP/1.1 503")  # there is nobody left who could go
+        held.over = True
+        for client in clients:
+            assert client.recv(1 << 16).startswith(OK)
+            client.close()
+        assert until(lambda: said(port, request()).startswith(OK)) and not held.door.ahead
 
 
 def test_those_sent_away_are_counted() -> None:

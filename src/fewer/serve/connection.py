@@ -115,11 +115,15 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._timer.cancel()
         self._door.waiting.pop(self, None)
+        self._door.ahead.pop(self, None)
         super().connection_lost(exc)
 
     def leave(self) -> None:
-        """Make room for another."""
-        self.transport.end()
+        """Make room for another; answers that nobody may be reading are not waited for."""
+        if self.pipeline:
+            self.transport.abort()
+        else:
+            self.transport.end()
 
     def data_received(self, data: bytes) -> None:
         most = self._limits.header_bytes
@@ -155,6 +159,8 @@ class Connection(HttpToolsProtocol):
         if len(self.pipeline) >= _AHEAD:
             self._fail(429, f"more than {_AHEAD} requests that wait for an earlier one's answer")
         super().on_headers_complete()
+        if self.pipeline:
+            self._door.ahead.setdefault(self)
         self._heading, self._until = False, math.inf
         if self._door.silence is not None:
             self.cycle.keep_alive = False  # answered, and told that it is the last
@@ -178,6 +184,8 @@ class Connection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        if not self.pipeline:
+            self._door.ahead.pop(self, None)
         if self.cycle.response_complete:
             self._wait()
 

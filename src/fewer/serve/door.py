@@ -27,11 +27,13 @@ class Waits(Protocol):
 
 
 class Door:
-    """Limits, those whose bytes are waited for, the longest first, and a count and a log of those sent away."""
+    """Limits, whose bytes are waited for and who asks ahead, the longest first, and a count and a log of those sent
+    away."""
 
     def __init__(self, limits: Limits, metrics: Metrics) -> None:
         self.limits, self._metrics = limits, metrics
         self.waiting: dict[Waits, None] = {}
+        self.ahead: dict[Waits, None] = {}  # those with requests that wait for an earlier one's answer
         self.silence: float | None = None  # seconds that the silent may stay; None: this process is not leaving
         self._unsaid, self._silent_until = 0, 0.0
 
@@ -47,11 +49,14 @@ class Door:
         self._unsaid, self._silent_until = 0, now + 1.0
 
     def made_room(self, newest: Waits) -> bool:
-        """Whether somebody else left: whoever has been waited for longest."""
+        """Whether somebody else left: whoever has been waited for longest, else whoever has asked ahead longest."""
         oldest = next(iter(self.waiting))
+        if oldest is newest:  # all others are being answered
+            oldest = next(iter(self.ahead), newest)
         if oldest is newest:
             return False
-        del self.waiting[oldest]
+        self.waiting.pop(oldest, None)
+        self.ahead.pop(oldest, None)
         oldest.leave()
         return True
 
