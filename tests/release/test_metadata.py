@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import re
 import subprocess
@@ -11,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 from scripts.release.lower_bounds import lowest, requirements
+from scripts.release.tag import PLACES, disagreements
 
 ROOT = Path(__file__).parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -32,6 +35,26 @@ def test_what_is_tested_with_lies_inside_the_ranges() -> None:
         assert [int(part) for part in re.findall(r"\d+", pinned[name])][: len(parts)] >= parts, name
 
 
+def test_everything_that_make_installs_is_pinned() -> None:
+    pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split())
+    waiting, seen = [Requirement(word) for word in requirements("dev")], set[tuple[str, str]]()
+    while waiting:
+        asked = waiting.pop()
+        name = re.sub(r"[-_.]+", "-", asked.name).lower()
+        new = {(name, extra) for extra in {"", *asked.extras}} - seen
+        if name == "triton" or name.startswith(("nvidia-", "cuda-")) or (asked.marker and not asked.marker.evaluate()):
+            continue  # what torch's builds for GPUs ask for goes with torch
+        seen |= new
+        if importlib.metadata.version(name).partition("+")[0] == pinned.get(name):
+            for word in importlib.metadata.requires(name) or []:
+                child = Requirement(word)
+                if any(child.marker is None or child.marker.evaluate({"extra": extra}) for _, extra in new):
+                    child.marker = None
+                    waiting.append(child)
+    assert not {name for name, _ in seen} - set(pinned)
+    assert len(seen) > 100
+
+
 def test_the_lowest_versions_are_the_bounds() -> None:
     assert "torch==2.11" in lowest("train") and "numpy==2.0" in lowest("")
     assert not [word for word in lowest("all") if ">=" in word]
@@ -49,6 +72,19 @@ def test_the_address_is_spelt_in_one_file_alone() -> None:
     places = [*ROOT.glob("*.*"), *(p for folder in ("docs", "src", ".github") for p in (ROOT / folder).rglob("*.*"))]
     texts = [p for p in places if p.is_file() and p.suffix in {".md", ".py", ".toml", ".yml", ".cff", ".in"}]
     assert [path.name for path in texts if address in path.read_text()] == ["pyproject.toml"]
+
+
+def test_a_tag_is_refused_until_every_file_that_names_the_version_names_its_own(tmp_path: Path) -> None:
+    for name in PLACES:
+        text, version = (ROOT / name).read_text(), PROJECT["version"]
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        text = text.replace(f"## {version.removesuffix('.dev0')}, in the making", "## 7.8.9").replace(version, "7.8.9")
+        (tmp_path / name).write_text(re.sub(r"(?m)^(version:) .*$", r"\1 7.8.9", text))
+    assert disagreements("v7.8.9", tmp_path) == []
+    assert len(disagreements("v7.8.8", tmp_path)) == len(PLACES)
+    assert len(disagreements("7.8.9", tmp_path)) == len(disagreements("v7.8.9.dev0", tmp_path)) == 1
+    (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## 7.8.9, in the making\n\n## 7.8.9\n")
+    assert [line.split()[0] for line in disagreements("v7.8.9", tmp_path)] == ["CHANGELOG.md"]
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="only a repository knows what is tracked")
@@ -75,7 +111,7 @@ def test_no_link_of_the_description_needs_the_repository(description: str) -> No
     assert images and all("/raw/v" in image for image in images)  # a page about an image is no image
 
 
-@pytest.mark.skipif(importlib.util.find_spec("cmarkgfm") is None, reason="readme-renderer[md] is not installed")
+@pytest.mark.skipif(importlib.util.find_spec("comrak") is None, reason="readme-renderer[md] is not installed")
 def test_the_description_renders(description: str) -> None:
     from readme_renderer import markdown
 
