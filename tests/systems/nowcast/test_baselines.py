@@ -96,7 +96,18 @@ def test_the_rate_field_keeps_the_areas_of_rain_that_stays_in_sight() -> None:
         for least in (0.5, 2.0):
             assert float((found.rate[lead] >= least).mean()) == pytest.approx(float((last >= least).mean()), rel=0.1)
     assert (np.diff(found.probability, axis=0) <= 1e-6).all()
-    assert matched(np.zeros((7, 5, 5), np.float32), np.zeros(7), np.zeros((5, 5), np.float32)).max() == 0
+    assert matched(np.zeros((7, 5, 5), np.float32), np.zeros(10), np.zeros((5, 5), np.float32)).max() == 0
+
+
+def test_a_cloudburst_stays_one() -> None:
+    first = 12 * showers(7, 128)
+    first[:, :24], first[:, -40:] = 0, 0
+    last = np.roll(first, 3, 1)
+    found = outlook(np.stack([first, last]), [0, 15], [30.0], pixel_km=2.0).rate[0]
+    for least in (10.0, 20.0, 50.0):
+        area = float((last >= least).sum())
+        assert area > 20 and float((found >= least).sum()) == pytest.approx(area, rel=0.1)
+    assert found.max() < 1.5 * last.max()
 
 
 def test_where_nobody_looks_nothing_is_decided_and_no_rain_is_put() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pyproj
 import pytest
@@ -67,6 +68,24 @@ def test_rain_reads_alike_from_every_layout(tmp_path: Path) -> None:
         step = 0.12 if layout == "radolan" else 0.06 if layout == "knmi" else 1e-4  # what whole numbers round away
         np.testing.assert_allclose(found, RATES[:2], atol=step / 2 + 1e-4)
         assert images.grid.kilometres == pytest.approx(2, abs=0.01) and images.step_minutes == 10
+
+
+def test_echoes_of_the_netherlands_are_read_as_their_formula_says(tmp_path: Path) -> None:
+    path = LAYOUTS["knmi"](tmp_path, RATES[:1])[0]
+    codes = np.arange(RATES[0].size).reshape(RATES[0].shape).astype(np.uint8)
+    said = {"calibration_formulas": b"GEO = 0.500000 * PV + -32.000000", "calibration_missing_data": 0}
+    with h5py.File(path, "a") as file:
+        image = file["image1"]
+        del image["image_data"]
+        image["image_data"] = codes
+        image.attrs["image_geo_parameter"] = b"REFLECTIVITY_[DBZ]"
+        image["calibration"].attrs.update({**said, "calibration_out_of_image": 255})
+    found = read_images([path]).rates[0]
+    assert np.isnan(found[codes == 255]).all() and (found[codes == 0] == 0).all()
+    between = (codes > 0) & (codes < 255)
+    expected = (10 ** ((0.5 * codes[between] - 32) / 10) / 200) ** (1 / 1.6)
+    strong = expected < 1000
+    np.testing.assert_allclose(found[between][strong], expected[strong], rtol=1e-3)
 
 
 def test_radolans_corner_is_where_the_weather_service_says(tmp_path: Path) -> None:

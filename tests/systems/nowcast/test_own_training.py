@@ -81,7 +81,36 @@ def test_radar_is_trained_packed_and_used_without_glue(tmp_path: Path, capsys: p
             assert found.rain_probability.shape == (3, 44, 60) and found.lead_time.values.tolist() == [10, 20, 30]
             kept = found.rain_probability.values
         assert (kept > 0).all() and (kept < 1).all()
-    capsys.readouterr()
+    half = showers(6, 44, 60)
+    half[:, :, 30:] = np.nan
+    assert main(["forecast", str(npz(tmp_path, half)[0]), "--pack", pack, "--hours", "0.5", "-o", out]) == 0
+    assert "50 % of the map was seen at the last time; the rest stays unknown" in capsys.readouterr().err
+    with xarray.open_dataset(out, decode_timedelta=False) as found:
+        for field in (found.rain_probability.values, found.rain.values):
+            assert np.isnan(field[..., 30:]).all() and np.isfinite(field[..., :30]).all()
+
+
+def test_events_too_short_to_train_on_are_said_with_what_would_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    for number, times in enumerate((16, 16, 9)):
+        np.savez(data / f"e{number}.npz", rain=RATES[:times], step_min=10, res_km=2.0)
+    assert main(["data", "nowcast", "--check", str(data)]) == 0
+    said = capsys.readouterr().out
+    assert "problem: no test window: 4 + 8 images in a row are needed, its longest event has 9; --set leads=5" in said
+    assert "no train window" not in said and "use: fewer train" not in said
+    assert len(OwnWindows(Settings(data=str(data), leads=5)).split("test")) > 0
+    LAYOUTS["odim"](tmp_path, RATES[:6])
+    (tmp_path / "loose").mkdir()
+    for path in tmp_path.glob("*.h5"):
+        path.rename(tmp_path / "loose" / path.name)
+    assert main(["data", "nowcast", "--check", str(tmp_path / "loose"), "--json"]) == 0
+    problems = json.loads(capsys.readouterr().out)["problems"]
+    assert len(problems) == 3 and problems[0].endswith(
+        "its longest event has 4; longer events, or fewer seen and leads"
+    )
 
 
 def test_a_satellite_and_a_radar_of_finer_pixels_are_one_table(tmp_path: Path) -> None:

@@ -117,6 +117,7 @@ def forecast_by(path: str, images: Images, *, hours: float, remarks: list[str]) 
     if ahead[-1] < 60 * hours:
         remarks = [*remarks, f"the model forecasts {ahead[-1]:g} minutes, not {60 * hours:g}"]
     maps = maps[:count]
+    maps[:, _dark(missing, geometry.factor, maps.shape[1:])] = np.nan  # nobody will know
     rain = np.nan_to_num(maps) >= 0.5
     weight = model.positive_weight
     probability = maps / (maps + weight * (1 - maps))  # what a loss with a weight learns is undone
@@ -124,6 +125,15 @@ def forecast_by(path: str, images: Images, *, hours: float, remarks: list[str]) 
     if geometry.factor == 1:
         on_grid = images
     return Result(Path(path).name, on_grid, ahead[:count], {0.2: probability.astype(np.float32)}, None, rain, remarks)
+
+
+def _dark(missing: Array, factor: int, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """(y, x) of the maps: where none of the images that the model sees shows anything."""
+    dark = missing.all(0)
+    margins = [(length * factor - there) // (2 * factor) for length, there in zip(dark.shape, shape)]
+    rows, columns = (slice(margin, length - margin) for margin, length in zip(margins, dark.shape))
+    found: NDArray[np.bool_] = dark[rows, columns].repeat(factor, 0).repeat(factor, 1)
+    return found
 
 
 def _seen(images: Images, geometry: Geometry, path: str) -> tuple[Array, Array, int]:

@@ -84,11 +84,13 @@ def _check_own(arguments: argparse.Namespace) -> None:
     from fewer.systems.nowcast.task.files.own.windows import opened
     from fewer.systems.nowcast.task.settings import Settings
 
-    found = list(opened(Settings(data=arguments.check)).described())
+    windows = opened(Settings(data=arguments.check))
+    found, problems = list(windows.described()), list(windows.problems())
     if arguments.json:
-        show({"found": found}, True)
+        show({"found": found, "problems": problems}, True)
         return
-    print("\n".join([*found, f"use: fewer train nowcast --set data={arguments.check} --out runs/nowcast"]))
+    last = [f"problem: {line}" for line in problems]
+    print("\n".join([*found, *(last or [f"use: fewer train nowcast --set data={arguments.check} --out runs/nowcast"])]))
 
 
 def _generate(arguments: argparse.Namespace) -> None:

@@ -30,6 +30,7 @@ _COMPARED = 3  # images
 _STEP = 15.0  # minutes that motion is followed at once
 _COARSE = 4  # pixels a side that share a path: motion is smooth
 _RAIN = THRESHOLDS.index(0.2)
+_HEAVIER = (20.0, 50.0, 100.0)  # mm/h: no probability was fitted to them, but the rate field keeps their areas
 _TEXTURE = 0.5  # how much the carried image counts beside the expectation
 _SEEN_AROUND = 0.3  # share of the surroundings, half of which lie beyond an edge
 _SHADES = 4096  # of probability, between which nobody tells
@@ -160,18 +161,19 @@ def _further(travelled: Field, moving: Field) -> Field:
 def _areas(texture: Field, probability: Field) -> NDArray[np.float64]:
     """How many pixels exceed each rate: as many as now where the air was seen, else as many as are expected."""
     seen = np.isfinite(texture)
-    now = (texture[seen] >= _STRENGTHS[:, None]).sum(1, dtype=np.float64)
-    found: NDArray[np.float64] = now + probability[:, ~seen].sum(1, dtype=np.float64)
-    return found
+    now = texture[seen]
+    found = (now >= _STRENGTHS[:, None]).sum(1, dtype=np.float64) + probability[:, ~seen].sum(1, dtype=np.float64)
+    heavy = now[now >= _STRENGTHS[-1]]
+    return np.concatenate([found, (heavy >= strength(np.array(_HEAVIER))[:, None]).sum(1, dtype=np.float64)])
 
 
 def matched(probability: Field, area: NDArray[np.float64], texture: Field) -> Field:
     """Rates that keep the rain's areas: (thresholds, height, width) to (height, width) in mm/h.
 
-    Pixels are ranked by how much rain is likely, and as many exceed each rate as `area` says. A mean would lose the
-    strong rain, and one threshold of each probability would make too much or too little of it. The rank has a part
-    of the image that was carried on (`texture`, a strength; NaN where the air was not seen): rain stays as patchy as
-    it is.
+    Pixels are ranked by how much rain is likely, and as many exceed each rate, and some heavier ones, as `area` says.
+    A mean would lose the strong rain, and one threshold of each probability would make too much or too little of it.
+    The rank has a part of the image that was carried on (`texture`, a strength; NaN where the air was not seen): rain
+    stays as patchy as it is.
     """
     likely = np.tensordot(_WORTH, probability, 1)  # about the strength that is expected
     likely += _TEXTURE * np.where(np.isfinite(texture), texture, likely)
@@ -180,7 +182,7 @@ def matched(probability: Field, area: NDArray[np.float64], texture: Field) -> Fi
     places = np.clip(area.astype(np.int64), 0, falling.size - 1)
     knots = np.concatenate([falling[places], falling[:1]]).astype(np.float64)
     knots = np.maximum.accumulate(knots) + 1e-12 * np.arange(len(knots))
-    logarithms = np.log([*THRESHOLDS, 2 * THRESHOLDS[-1]])
+    logarithms = np.log([*THRESHOLDS, *_HEAVIER, 2 * _HEAVIER[-1]])
     rate: Field = np.exp(np.interp(likely, knots, logarithms)).astype(np.float32)
     rate[likely <= falling[places[0]]] = 0.0
     return rate

@@ -88,10 +88,14 @@ def _projection(dataset: Any, variable: Any, axes: Axes) -> str:
 def _from_cf(attributes: dict[str, Any]) -> str:
     import pyproj
 
+    named = attributes["grid_mapping_name"]
+    if named != "latitude_longitude" and not any(
+        isinstance(one, int | float | np.number | np.ndarray) for one in attributes.values()
+    ):
+        raise UserError(f"grid mapping {named!r} without a number", "where its middle is, as CF has it")
     try:
         return str(pyproj.CRS.from_cf(attributes).to_wkt())
     except (pyproj.exceptions.CRSError, KeyError, TypeError, ValueError) as error:
-        named = attributes.get("grid_mapping_name")
         raise UserError(f"grid mapping {named!r} ({str(error).splitlines()[0]})", "one of CF's, whole") from None
 
 

@@ -139,8 +139,10 @@ def in_metres(projection: str) -> tuple[str, float]:
 
 def check_even(values: NDArray[np.float64], what: str) -> None:
     """Rows or columns of a grid, or one line."""
-    if values.ndim != 1 or len(values) < 2 or not np.isfinite(values).all():
+    if values.ndim != 1 or len(values) < 2:
         raise UserError(f"{what} of shape {values.shape}", "two or more numbers in a row")
+    if lost := int((~np.isfinite(values)).sum()):
+        raise UserError(f"{what} with {lost} of {len(values)} values missing", "where every row and column is")
     steps = np.diff(values)
     if steps[0] == 0 or np.abs(steps - steps[0]).max() > 10 * _EVEN * abs(steps[0]):
         raise UserError(f"{what} with steps of {steps.min():g} to {steps.max():g}", "even steps", "resample it first")

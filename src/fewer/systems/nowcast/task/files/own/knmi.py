@@ -17,7 +17,8 @@ from fewer.systems.nowcast.task.files.own.quantities import RAIN, as_rates
 __all__ = ["frames"]
 
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
-_FORMULA = re.compile(r"GEO\s*=\s*([-+.\deE]+)\s*\*\s*PV\s*([-+]\s*[.\deE]+)?")
+_NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_FORMULA = re.compile(rf"GEO=([-+]?{_NUMBER})\*PV(?:\+?([-+]{_NUMBER}))?")  # echoes have `+ -32.000000`
 
 
 def frames(file: Any, path: Path) -> list[Frame]:
@@ -30,18 +31,25 @@ def frames(file: Any, path: Path) -> list[Frame]:
         quantity = str(_attributes(image)["image_geo_parameter"])
         grid = _grid(file, raw.shape)
     except (KeyError, TypeError, ValueError, IndexError) as error:
+        if isinstance(error, UserError):
+            raise
         raise UserError(
             f"{path.name} ({str(error).splitlines()[0]})", "KNMI's image1, overview and geographic"
         ) from None
+    if raw.ndim != 2 or raw.size == 0 or raw.dtype.kind not in "fiu" or not min(grid.pixel) > 0:
+        raise UserError(f"{path.name}: {raw.shape} of {raw.dtype}, pixels {grid.pixel}", "numbers (y, x) of some size")
     gain, offset = _calibration(path, str(calibration.get("calibration_formulas", "")))
     values = gain * raw.astype(np.float64) + offset
-    missing = [calibration.get(f"calibration_{why}") for why in ("missing_data", "out_of_image")]
-    for code in missing:
+    echoes = "REFLECTIVITY" in quantity.upper()
+    missing, outside = (calibration.get(f"calibration_{why}") for why in ("missing_data", "out_of_image"))
+    # echoes have one code, 0, for what is missing and for no echo at all: nearly all of the map on a fair day
+    silent = raw == 0 if echoes and missing == 0 and outside != 0 else np.zeros(raw.shape, np.bool_)
+    for code in (missing, outside):
         if code is not None:
-            values[raw == code] = np.nan
-    units = "dBZ" if "REFLECTIVITY" in quantity.upper() else "mm"
+            values[(raw == code) & ~silent] = np.nan
     hours = float((end - start) / np.timedelta64(1, "s")) / 3600.0
-    rates = as_rates(values, units, hours=hours, what=path.name)
+    rates = as_rates(values, "dBZ" if echoes else "mm", hours=hours, what=path.name)
+    rates[silent] = 0.0
     return [Frame(rates[None], end, (Channel(*RAIN),), grid, path.name)]
 
 
@@ -51,16 +59,19 @@ def _attributes(group: Any) -> dict[str, Any]:
 
 def _time(text: str) -> np.datetime64:
     """`26-AUG-2010;00:05:00.000`."""
-    date, clock = text.strip("\0 ").split(";")
-    day, month, year = date.split("-")
-    return np.datetime64(f"{year}-{_MONTHS.index(month.upper()) + 1:02d}-{day}T{clock[:8]}", "s")
+    try:
+        date, clock = text.strip("\0 ").split(";")
+        day, month, year = date.split("-")
+        return np.datetime64(f"{year}-{_MONTHS.index(month.upper()) + 1:02d}-{day}T{clock[:8]}", "s")
+    except ValueError:
+        raise ValueError(f"time {text[:40]!r}") from None
 
 
 def _calibration(path: Path, formula: str) -> tuple[float, float]:
-    found = _FORMULA.search(formula)
-    if not found:
-        raise UserError(f"{path.name} with calibration {formula!r}", "GEO=a*PV+b")
-    return float(found[1]), float((found[2] or "0").replace(" ", ""))
+    found = _FORMULA.fullmatch(re.sub(r"[\s\0]", "", formula))
+    if not found or float(found[1]) == 0:
+        raise UserError(f"{path.name} with calibration {formula!r}", "GEO=a*PV+b, a not 0")
+    return float(found[1]), float(found[2] or 0)
 
 
 def _grid(file: Any, shape: tuple[int, ...]) -> Grid:

@@ -25,6 +25,7 @@ __all__ = ["frames", "looks_like"]
 _END = b"\x03"
 _HEADER = re.compile(rb"^[A-Z][A-Z0-9]\d{6}\d{5}\d{4}BY")
 _LONGEST = 4096
+_FINEST = 1e-4  # step of a value
 _LARGEST = 1 << 27  # bytes when unpacked
 _SPHERE = "+proj=stere +lat_0=90 +lat_ts=60 +lon_0=10 +x_0=0 +y_0=0 +a=6370040 +b=6370040 +units=m +no_defs"
 _WGS84 = "+proj=stere +lat_0=90 +lat_ts=60 +lon_0=10 +x_0=0 +y_0=0 +ellps=WGS84 +units=m +no_defs"
@@ -97,6 +98,8 @@ def _header(path: Path, text: str) -> _Header:
     except (ValueError, AttributeError):
         raise UserError(f"{path.name} with the header {text[:60]!r}", "RADOLAN's product, time and GP") from None
     scale = 10.0 ** int(precision[1]) if precision else 1.0
+    if not _FINEST <= scale <= 1.0:
+        raise UserError(f"{path.name} with values in steps of {scale:g}", f"{_FINEST:g} to 1", "download it again")
     return _Header(text[:2], time, (int(rows), int(columns)), scale, int(minutes[1]) / 60 if minutes else 1.0)
 
 

@@ -79,11 +79,18 @@ def _hdf5(path: Path, variables: Sequence[str]) -> list[Frame]:
     from fewer.systems.nowcast.task.files.region_year import opened
 
     with opened(path) as file:
-        names = set(file)
-        if {"image1", "geographic"} <= names:
-            return knmi.frames(file, path)
-        if "dataset1" in names:
-            return odim.frames(file, path)
+        try:
+            names = set(file)
+            if {"image1", "geographic"} <= names:
+                return knmi.frames(file, path)
+            if "dataset1" in names:
+                return odim.frames(file, path)
+        except (OSError, RuntimeError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            if isinstance(error, UserError):
+                raise
+            # a dataset where a group should be, a link to nowhere, a block that cannot be unpacked
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise UserError(f"{path} ({reason})", "a whole file", "copy or download it again") from None
     return cf.frames(path, variables)
 
 

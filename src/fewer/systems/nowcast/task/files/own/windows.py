@@ -30,6 +30,7 @@ __all__ = ["Event", "OwnWindows", "Split", "opened"]
 
 _LARGEST = 96  # pixels of a window if nobody says
 _MULTIPLE = 8  # poolings of the models
+_SPLITS = ("train", "validation", "test")
 _ALIGNED = 0.05  # of a pixel: how far the two grids may be from fitting into each other
 
 
@@ -42,6 +43,7 @@ class Event:
     truth: Images
     seen_slots: NDArray[np.int64]  # image at each regular time, -1: missing
     truth_slots: NDArray[np.int64]
+    step_minutes: float  # 0 of a single image
     corner: tuple[int, int]  # row and column of the truth's first pixel among those of what is seen, times the factor
 
     def starts(self, geometry: Geometry) -> list[int]:
@@ -171,16 +173,15 @@ class OwnWindows:
                 f"{line.name}: forecasts of {named}", "rain", f"name rain in the column forecast of {self.folder}"
             )
         seen_part, truth_part = (_between(one, line.share) for one in (seen, truth))
-        step = self.settings.step_minutes or truth_part.step_minutes
+        step = self.settings.step_minutes or truth.step_minutes  # of the whole, however little is cut out of it
         slots = [_slots(one, step, truth_part.times[0]) for one in (seen_part, truth_part)]
-        return Event(line, seen_part, truth_part, slots[0], slots[1], _corner(seen_part, truth_part, line.name))
+        return Event(line, seen_part, truth_part, slots[0], slots[1], step, _corner(seen_part, truth_part, line.name))
 
     def _geometry(self) -> Geometry:
         found = {}
         for event in self.events:
             bands = tuple(channel.name for channel in event.seen.channels)
-            step = self.settings.step_minutes or event.truth.step_minutes
-            found[_factor(event.seen, event.truth, event.line.name), step, bands] = event.line.name
+            found[_factor(event.seen, event.truth, event.line.name), event.step_minutes, bands] = event.line.name
         if len(found) > 1:
             (first, one), (second, other) = list(found.items())[:2]
             said = [f"{step:g} min, {factor} to 1, {' '.join(bands)}" for factor, step, bands in (first, second)]
@@ -219,9 +220,23 @@ class OwnWindows:
             f"would see {geometry.seen} images of {' '.join(geometry.bands)} and forecast {geometry.leads} maps, "
             f"{geometry.step_minutes:g} minutes apart, {geometry.factor} to 1, on windows of {self.size} pixels"
         )
-        for name in ("train", "validation", "test"):
+        for name in _SPLITS:
             events = [event for event in self.events if event.line.split == name]
             yield f"{name}: {len(Split(events, geometry, self.size))} windows of {len(events)} events"
+
+    def problems(self) -> Iterator[str]:
+        """Splits without a window, and what would give them one."""
+        geometry = self.geometry
+        events = {name: [event for event in self.events if event.line.split == name] for name in _SPLITS}
+        longest = {name: max((len(one.truth_slots) for one in held), default=0) for name, held in events.items()}
+        leads = min(longest.values()) - geometry.seen
+        cure = f"--set leads={leads}" if 0 < leads < geometry.leads else "longer events, or fewer seen and leads"
+        for name, held in events.items():
+            if not len(Split(held, geometry, self.size)):
+                yield (
+                    f"no {name} window: {geometry.seen} + {geometry.leads} images in a row are needed, its longest "
+                    f"event has {longest[name]}; {cure}"
+                )
 
 
 def _names(images: Images) -> str:
