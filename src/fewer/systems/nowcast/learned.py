@@ -129,7 +129,7 @@ def forecast_by(path: str, images: Images, *, hours: float, remarks: list[str]) 
 
 def _dark(missing: Array, factor: int, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     """(y, x) of the maps: where none of the images that the model sees shows anything."""
-    dark = missing.all(0)
+    dark: NDArray[np.bool_] = np.logical_and.reduce(missing, axis=0)
     margins = [(length * factor - there) // (2 * factor) for length, there in zip(dark.shape, shape)]
     rows, columns = (slice(margin, length - margin) for margin, length in zip(margins, dark.shape))
     found: NDArray[np.bool_] = dark[rows, columns].repeat(factor, 0).repeat(factor, 1)
