@@ -239,7 +239,7 @@ def _boundary(records: Records) -> Verdict:
 
 @claim("other-data", "Sections I and III-A", "The same is planned for CIFAR-10 and CIFAR-100.")
 def _others(records: Records) -> Verdict:
-    return Verdict("untestable", why="the paper gives no numbers for them, and none of their images are at hand")
+    return Verdict("untestable", why="a plan without numbers; `vision/cifar-robust` is the like of it on CIFAR-10")
 
 
 CAPACITY = (

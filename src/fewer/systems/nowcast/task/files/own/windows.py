@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fewer.core.errors import NoFiles, UserError
+from fewer.systems.nowcast.task.files.own.alignment import between, corner_of, factor_of, slots_of
 from fewer.systems.nowcast.task.files.own.images import Images
 from fewer.systems.nowcast.task.files.own.reading import read_images
 from fewer.systems.nowcast.task.files.own.standard import standardised
@@ -31,7 +32,6 @@ __all__ = ["Event", "OwnWindows", "Split", "opened"]
 _LARGEST = 96  # pixels of a window if nobody says
 _MULTIPLE = 8  # poolings of the models
 _SPLITS = ("train", "validation", "test")
-_ALIGNED = 0.05  # of a pixel: how far the two grids may be from fitting into each other
 
 
 @dataclass(frozen=True)
@@ -172,16 +172,16 @@ class OwnWindows:
             raise UserError(
                 f"{line.name}: forecasts of {named}", "rain", f"name rain in the column forecast of {self.folder}"
             )
-        seen_part, truth_part = (_between(one, line.share) for one in (seen, truth))
+        seen_part, truth_part = (between(one, line.share) for one in (seen, truth))
         step = self.settings.step_minutes or truth.step_minutes  # of the whole, however little is cut out of it
-        slots = [_slots(one, step, truth_part.times[0]) for one in (seen_part, truth_part)]
-        return Event(line, seen_part, truth_part, slots[0], slots[1], step, _corner(seen_part, truth_part, line.name))
+        slots = [slots_of(one, step, truth_part.times[0]) for one in (seen_part, truth_part)]
+        return Event(line, seen_part, truth_part, slots[0], slots[1], step, corner_of(seen_part, truth_part, line.name))
 
     def _geometry(self) -> Geometry:
         found = {}
         for event in self.events:
             bands = tuple(channel.name for channel in event.seen.channels)
-            found[_factor(event.seen, event.truth, event.line.name), event.step_minutes, bands] = event.line.name
+            found[factor_of(event.seen, event.truth, event.line.name), event.step_minutes, bands] = event.line.name
         if len(found) > 1:
             (first, one), (second, other) = list(found.items())[:2]
             said = [f"{step:g} min, {factor} to 1, {' '.join(bands)}" for factor, step, bands in (first, second)]
@@ -252,65 +252,6 @@ def _chosen(images: Images, bands: tuple[str, ...]) -> Images:
     order = [names.index(name) for name in bands]
     channels = tuple(images.channels[k] for k in order)
     return dataclasses.replace(images, values=images.values[:, order], channels=channels)
-
-
-def _between(images: Images, share: tuple[float, float]) -> Images:
-    """A part of its time."""
-    if share == (0.0, 1.0):
-        return images
-    first, last = (round(part * len(images.times)) for part in share)
-    if last - first < 1:
-        raise NoFiles(f"{len(images.times)} images", "enough of them to be cut in three", "name events in a table")
-    return dataclasses.replace(images, values=images.values[first:last], times=images.times[first:last])
-
-
-def _slots(images: Images, step: float, start: np.datetime64) -> NDArray[np.int64]:
-    """The image at each regular time from `start` on, -1 where there is none."""
-    if not step:
-        return np.zeros(1, np.int64)
-    minutes = (images.times - start) / np.timedelta64(1, "s") / 60.0
-    slots = np.arange(0.0, float(minutes[-1]) + step / 2, step)
-    if not len(slots):
-        return np.full(0, -1, np.int64)
-    nearest = np.abs(minutes[None] - slots[:, None]).argmin(1)
-    return np.where(np.abs(minutes[nearest] - slots) <= 0.2 * step, nearest, -1)
-
-
-def _factor(seen: Images, truth: Images, name: str) -> int:
-    if seen.grid is truth.grid:
-        return 1
-    ratio = seen.grid.pixel[0] / truth.grid.pixel[0]
-    if round(ratio) < 1 or abs(ratio - round(ratio)) > 0.01 * ratio:
-        sides = f"{seen.grid.kilometres:.3g} and {truth.grid.kilometres:.3g} km"
-        raise UserError(f"{name}: pixels of {sides}", "the first a whole number of times the second", "resample")
-    return round(ratio)
-
-
-def _corner(seen: Images, truth: Images, name: str) -> tuple[int, int]:
-    """In pixels of the truth, from the first of what is seen; the grids have to fit into each other."""
-    if seen.grid is truth.grid:
-        return 0, 0
-    if seen.grid.placed != truth.grid.placed or (seen.grid.placed and not _same_projection(seen, truth)):
-        raise UserError(f"{name}: what is seen and what is forecast in two projections", "one", "resample one of them")
-    factor, (across, down) = _factor(seen, truth, name), truth.grid.pixel
-    right = (truth.grid.x[0] - across / 2 - (seen.grid.x[0] - factor * across / 2)) / across
-    below = ((seen.grid.y[0] + factor * down / 2) - (truth.grid.y[0] + down / 2)) / down
-    found = round(below), round(right)
-    if max(abs(below - found[0]), abs(right - found[1])) > _ALIGNED:
-        raise UserError(
-            f"{name}: grids {right % 1:.2f} and {below % 1:.2f} of a pixel apart", "grids that fit", "resample"
-        )
-    return found
-
-
-def _same_projection(seen: Images, truth: Images) -> bool:
-    from fewer.systems.nowcast.task.files.own.grid import coordinate_system
-
-    if seen.grid.projection == truth.grid.projection:
-        return True
-    return bool(
-        coordinate_system(seen.grid.projection).equals(coordinate_system(truth.grid.projection), ignore_axis_order=True)
-    )
 
 
 def opened(settings: Settings) -> OwnWindows:
