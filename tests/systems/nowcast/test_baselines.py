@@ -161,6 +161,26 @@ def test_extrapolation_beats_persistence_on_moving_showers() -> None:
     assert ours["crps"][3] < still["crps"][3] and 0 <= ours["reliability"] < 0.3 and "reliability" not in still
 
 
+def test_who_cannot_forecast_an_event_has_no_row_of_it_and_no_mean(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(3)
+
+    def seldom(rates: rivals.Rates, ahead: list[float], step_minutes: float) -> rivals.Said:
+        if rates[-1].mean() > 0.5:
+            raise rivals.CannotForecast("no features found")
+        return rivals.persistence(rates, ahead, step_minutes)
+
+    events = [
+        bench.Sequence(name, random.gamma(0.5, mean, (14, 64, 64)), 15.0) for name, mean in (("a", 4.0), ("b", 0.2))
+    ]
+    monkeypatch.setattr(bench, "sequences", lambda folder: iter(events))
+    monkeypatch.setattr(bench, "chosen_rivals", lambda quick: {"persistence": rivals.persistence, "seldom": seldom})
+    assert set(bench.compared(events[0], {"ours": rivals.ours, "seldom": seldom})) == {"ours"}
+    rows = bench.run()
+    means = [row.against for row in rows if row.what.startswith("mean of 2")]
+    assert means and all(told.endswith("persistence") for told in means)
+    assert any(row.what == "seconds a forecast, seldom" for row in rows)
+
+
 def test_a_bench_folder_without_events_is_one_line(tmp_path: object) -> None:
     with pytest.raises(UserError, match="without radar events"):
         list(bench.sequences(str(tmp_path)))

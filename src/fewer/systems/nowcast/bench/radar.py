@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +23,16 @@ import torch
 from fewer.bench.row import Row
 from fewer.core.errors import UserError
 from fewer.systems.nowcast.bench.kept import Kept, own_source
-from fewer.systems.nowcast.bench.rivals import RIVALS, Method, Rates, Said, ours, persistence, pysteps_installed
+from fewer.systems.nowcast.bench.rivals import (
+    RIVALS,
+    CannotForecast,
+    Method,
+    Rates,
+    Said,
+    ours,
+    persistence,
+    pysteps_installed,
+)
 from fewer.systems.nowcast.bench.skill import Means, Skill, means
 from fewer.systems.nowcast.task.baselines.prognosis import fitted_on
 from fewer.systems.nowcast.task.files.own.reading import read_images
@@ -46,7 +56,9 @@ NOTES = (
     "0.2 mm/h) of probabilities; who says no probabilities has the CRPS of a certain forecast.",
     "A row without another name is against the best of the others in that score, a row with a requirement against the "
     "better of Lucas-Kanade, Lucas-Kanade with our decision and S-PROG.",
-    "Seconds are processor time on one start of each event, in turns, the median of the events.",
+    "A method that cannot forecast from some start of an event (LINDA, where it finds no features) has no row of it "
+    "and no mean over events.",
+    "Seconds are processor time on one start of each event, in turns, the median of the events it forecasts.",
     "Few start times of a few days: differences of a few hundredths between events mean nothing.",
 )
 
@@ -90,12 +102,15 @@ def sequences(folder: str) -> Iterator[Sequence]:
 
 
 def compared(sequence: Sequence, methods: Mapping[str, Method]) -> dict[str, Skill]:
-    """Every score of every method, in turns over the starts."""
+    """Every score of every method that has a forecast from each of the starts."""
     found = {name: Skill(sequence.ahead) for name in methods}
     for start in sequence.starts():
         truth = sequence.rates[start + 1 : start + 1 + len(sequence.ahead)]
-        for name, method in methods.items():
-            found[name].add(_forecast(sequence, start, method), truth)
+        for name in list(found):
+            try:
+                found[name].add(_forecast(sequence, start, methods[name]), truth)
+            except CannotForecast:
+                del found[name]
     return found
 
 
@@ -109,9 +124,10 @@ def seconds(events: Iterable[Sequence], methods: Mapping[str, Method]) -> dict[s
     for event in events:
         for name, method in methods.items():
             begin = time.process_time()
-            _forecast(event, event.starts()[0], method)
-            found[name].append(time.process_time() - begin)
-    return {name: float(np.median(taken)) for name, taken in found.items()}
+            with suppress(CannotForecast):
+                _forecast(event, event.starts()[0], method)
+                found[name].append(time.process_time() - begin)
+    return {name: float(np.median(taken)) for name, taken in found.items() if taken}
 
 
 def chosen_rivals(quick: bool) -> dict[str, Method]:
@@ -133,11 +149,12 @@ def run(quick: bool = False) -> list[Row]:
     rows: list[Row] = []
     unseen: list[dict[str, Any]] = []
     for event in events:
-        scores = {
+        every = {
             name: kept.of(event.name, name, event.rates, own_source() if name == "ours" else against,
-                          lambda name=name, event=event: compared(event, {name: methods[name]})[name].scores())  # type: ignore[misc]
+                          lambda name=name, event=event: _scores(event, name, methods[name]))  # type: ignore[misc]
             for name in methods
         }  # fmt: skip
+        scores = {name: one for name, one in every.items() if "minutes" in one}
         known = any(event.name.startswith(name) for name in fitted)
         unseen += [scores] * (not known)
         title = f"{event.name[:24]}, {len(event.starts())} starts, {'fitted' if known else 'held out'}"
@@ -145,11 +162,21 @@ def run(quick: bool = False) -> list[Row]:
     if unseen:
         rows += [*_by_rival(unseen, against), *_by_lead(unseen, against)]
     taken = seconds(events, methods)
-    for name in rivals:
+    for name in (name for name in rivals if name in taken):
         needed = 1.0 if name == "S-PROG" else None
         ratio = taken[name] / taken["ours"]
         rows.append(Row(f"seconds a forecast, {name}", taken["ours"], taken[name], "s", ratio, against, needed))
     return rows
+
+
+def _scores(event: Sequence, name: str, method: Method) -> dict[str, Any]:
+    """By lead time; nothing of a method that cannot."""
+    return {key: value for skill in compared(event, {name: method}).values() for key, value in skill.scores().items()}
+
+
+def _everywhere(events: list[dict[str, Any]]) -> list[str]:
+    """Methods that forecast every event."""
+    return [name for name in events[0] if all(name in event for event in events)]
 
 
 def _of_event(title: str, found: Means, against: str, *, held_out: bool) -> list[Row]:
@@ -177,7 +204,7 @@ def _row(title: str, found: Means, key: str, against: str, required: float | Non
 def _by_rival(events: list[dict[str, Any]], against: str) -> list[Row]:
     """Means over events beside each of the others."""
     averaged: dict[str, dict[str, float]] = {}
-    for name in events[0]:
+    for name in _everywhere(events):
         every = [means(event[name]) for event in events]
         averaged[name] = {key: float(np.mean([one[key] for one in every])) for key in (*_CHECKED, "crps")}
     title = f"mean of {len(events)} held-out events"
@@ -195,7 +222,7 @@ def _by_lead(events: list[dict[str, Any]], against: str) -> list[Row]:
                 key: float(np.mean([np.interp(minutes, event[name]["minutes"], event[name][key]) for event in events]))
                 for key in _CHECKED
             }
-            for name in events[0]
+            for name in _everywhere(events)
         }
         rows += [_row(f"{len(events)} held-out events, {minutes} min ahead", found, key, against) for key in _CHECKED]
     return rows

@@ -21,7 +21,7 @@ from fewer.systems.nowcast.task.baselines.extrapolation import decision, outlook
 from fewer.systems.nowcast.task.baselines.motion import Field
 from fewer.systems.nowcast.task.baselines.prognosis import THRESHOLDS
 
-__all__ = ["RIVALS", "Said", "decisions", "ours", "persistence", "pysteps_installed"]
+__all__ = ["RIVALS", "CannotForecast", "Said", "decisions", "ours", "persistence", "pysteps_installed"]
 
 Rates = NDArray[np.floating[Any]]
 Method = Callable[[Rates, Sequence[float], float], "Said"]
@@ -31,6 +31,10 @@ _DRY_DECIBELS, _FAINT_DECIBELS = -15.0, -10.0
 _CASCADE = 6
 _MEMBERS = 8
 _SPREAD_KM_PER_MINUTE = 0.2  # of "Lucas-Kanade with our decision": blurred as our own was before
+
+
+class CannotForecast(Exception):
+    """These images are none that a method works on."""
 
 
 @dataclass(frozen=True)
@@ -151,16 +155,21 @@ def anvil(rates: Rates, ahead: Sequence[float], step_minutes: float) -> Said:
 
 
 def linda(rates: Rates, ahead: Sequence[float], step_minutes: float) -> Said:
-    """Its deterministic form."""
+    """Its deterministic form, which follows features of the rain and wants some."""
     moving = _motion(rates[-3:])
     from pysteps.nowcasts.linda import forecast
 
     filled = np.nan_to_num(np.asarray(rates[-3:], np.float64))
-    with contextlib.redirect_stdout(io.StringIO()):
-        found = forecast(
-            filled, moving, len(ahead), kmperpixel=_PIXEL_KM, timestep=step_minutes, add_perturbations=False,
-            num_workers=1, measure_time=False,
-        )  # fmt: skip
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            found = forecast(
+                filled, moving, len(ahead), kmperpixel=_PIXEL_KM, timestep=step_minutes, add_perturbations=False,
+                num_workers=1, measure_time=False,
+            )  # fmt: skip
+    except ValueError as error:
+        if "no features found" in str(error):
+            raise CannotForecast(str(error)) from None
+        raise
     return _plain(np.nan_to_num(found).clip(0).astype(np.float32))
 
 

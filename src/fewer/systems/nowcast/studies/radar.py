@@ -26,7 +26,7 @@ from fewer.studies.pieces import Piece, Pieces, choice
 from fewer.studies.remarks import Record
 from fewer.studies.study import Result, hardware, in_words
 from fewer.systems.nowcast.bench.radar import Sequence, chosen_rivals
-from fewer.systems.nowcast.bench.rivals import Method, Rates, Said, decisions, ours
+from fewer.systems.nowcast.bench.rivals import CannotForecast, Method, Rates, Said, decisions, ours
 from fewer.systems.nowcast.learned import Model, opened_model, tiled
 from fewer.systems.nowcast.task.files.own.grid import unplaced
 from fewer.systems.nowcast.task.files.own.images import Channel
@@ -209,9 +209,14 @@ def _judged(event: Event, order: Order) -> dict[str, dict[str, Any]]:
     for start in sequence.starts():
         truth = sequence.rates[start + 1 : start + 1 + _LEADS]
         seen, wet = np.isfinite(truth), np.nan_to_num(truth) >= _LEAST
-        for name, method in methods.items():
+        for name in list(counts):
             begin = time.process_time()
-            said = method(sequence.rates[start + 1 - _SEEN : start + 1], sequence.ahead, _STEP).decided[_LEAST] & seen
+            try:
+                found = methods[name](sequence.rates[start + 1 - _SEEN : start + 1], sequence.ahead, _STEP)
+            except CannotForecast:
+                del counts[name]
+                continue
+            said = found.decided[_LEAST] & seen
             seconds[name].append(time.process_time() - begin)
             counts[name] += np.stack([(wet & said & seen).sum((1, 2)), ((wet & seen) | said).sum((1, 2))])
     return {
@@ -236,7 +241,7 @@ def radar(order: Order) -> Result:
     ahead = [_STEP * (k + 1) for k in range(_LEADS)]
     rows = []
     for title, parts in [*((name, [one]) for name, one in found.items()), ("mean of events", list(found.values()))]:
-        for method in parts[0]:
+        for method in (name for name in parts[0] if all(name in part for part in parts)):
             scores = np.mean([part[method]["iou"] for part in parts], 0)
             late = float(scores[[lead >= _LATE for lead in ahead]].mean())
             cost = float(np.mean([part[method]["seconds"] for part in parts]))
@@ -276,8 +281,8 @@ def ahead_of_all(record: Record) -> list[str]:
     late = [k for k, lead in enumerate(minutes) if lead >= _LATE]
     means = {
         method: float(np.mean([[one[method]["iou"][k] for k in late] for one in events.values()]))
-        for method in next(iter(events.values()))
-    }
+        for method in next(iter(events.values())) if all(method in one for one in events.values())
+    }  # fmt: skip
     mine = means.pop("learned")
     best = max(means, key=means.__getitem__)
     return [
