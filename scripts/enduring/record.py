@@ -42,7 +42,7 @@ def record(found: Endured, command: str) -> dict[str, Any]:
             f"reloaded every {plan.reload:g} s ({found.reloads} signals, {found.counted.get('good', 0):g} reloads, "
             f"{found.counted.get('failed', 0):g} failed)"
             f"{'; TERM under load at the end' if plan.terminate else ''}.",
-            "Lost, that is unanswered though no worker had been killed in the three seconds before: "
+            "Lost, that is unanswered though no worker had been killed since the connection last had an answer: "
             f"{len(found.lost)}. New connections that were refused: {told['could_not_connect']}.",
             f"Memory of all processes, what they share counted once: {told['megabytes'][0]} MB after ten seconds, "
             f"{told['megabytes'][1]} MB at the end.",

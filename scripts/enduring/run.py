@@ -9,18 +9,17 @@ import threading
 import time
 import urllib.request
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from enduring.clients import KINDS, MODELS, Client, Kind, Seen
+from enduring.clients import KINDS, MODELS, SECONDS, Client, Kind, Seen
 from fewer.bench.load import family, serving
 
 __all__ = ["Endured", "Plan", "endured"]
-
-_AFTER_KILL = 3.0  # seconds in which a client may notice that a worker was killed
 
 
 @dataclass(frozen=True)
@@ -99,9 +98,9 @@ class _Trouble(threading.Thread):
         self.kills = self.reloads = 0
         self._last_kill = -np.inf
 
-    def killed(self) -> int:
-        """The number of a kill that was just now, from 1; 0 if none was."""
-        return self.kills if time.monotonic() - self._last_kill < _AFTER_KILL else 0
+    def killed(self, since: float) -> int:
+        """The number of the last kill after this moment, from 1; 0 if there was none."""
+        return self.kills if since <= self._last_kill else 0
 
     def run(self) -> None:
         """Until the end."""
@@ -110,10 +109,11 @@ class _Trouble(threading.Thread):
             past = time.monotonic() - start
             if self._plan.kill and past >= (self.kills + 1) * self._plan.kill:
                 workers = list(family(self._server.process.pid))[1:]
-                self.kills += 1
+                self.kills, self._last_kill = self.kills + 1, np.inf  # now, until it is done
+                with suppress(ProcessLookupError):  # ended by itself
+                    for pid in chance.sample(workers, min(1, len(workers))):
+                        os.kill(pid, signal.SIGKILL)
                 self._last_kill = time.monotonic()
-                for pid in chance.sample(workers, min(1, len(workers))):
-                    os.kill(pid, signal.SIGKILL)
             if self._plan.reload and past >= (self.reloads + 1) * self._plan.reload:
                 self.reloads += 1
                 self._server.process.send_signal(signal.SIGHUP)
@@ -131,23 +131,29 @@ def endured(plan: Plan) -> Endured:
         before = _megabytes(server.process.pid)
         time.sleep(plan.seconds - min(10.0, plan.seconds / 3))
         found.megabytes = before, _megabytes(server.process.pid)
-        found.counted = _counted(server)
+        found.counted = _counted(server, reloads=min(trouble.reloads, 1))
         if plan.terminate:
             server.process.terminate()
-            server.process.wait(60)
+            server.process.wait(SECONDS)
         done.set()
         for thread in (*clients, trouble):
-            thread.join(60)
+            thread.join(SECONDS)
     found.lost = [each for client in clients for each in client.lost]
     found.kills, found.reloads = trouble.kills, trouble.reloads
     return found
 
 
-def _counted(server: serving) -> dict[str, float]:
-    with urllib.request.urlopen(f"{server.url}/metrics", timeout=60) as answer:
-        lines = answer.read().decode().splitlines()
-    told = [line.split() for line in lines if line.startswith(("fewer_reloads_total", "fewer_worker_starts_total"))]
-    return {name.partition('"')[2].rstrip('"}') or "starts": float(value) for name, value in told}
+def _counted(server: serving, reloads: int) -> dict[str, float]:
+    """What the service tells, once it has counted so many reloads: the first may still be going on."""
+    end = time.monotonic() + SECONDS
+    while True:
+        with urllib.request.urlopen(f"{server.url}/metrics", timeout=SECONDS) as answer:
+            lines = answer.read().decode().splitlines()
+        told = [line.split() for line in lines if line.startswith(("fewer_reloads_total", "fewer_worker_starts_total"))]
+        found = {name.partition('"')[2].rstrip('"}') or "starts": float(value) for name, value in told}
+        if found["good"] + found["failed"] >= reloads or time.monotonic() > end:
+            return found
+        time.sleep(0.1)
 
 
 def _megabytes(pid: int) -> float:

@@ -14,6 +14,7 @@ from fewer.packs.export import c
 from fewer.packs.pack import load
 from fewer.packs.runtime.runtime import Pack
 from fewer.zoo import path
+from tests.waiting import GIVE_UP_SECONDS
 
 FLAGS = ["-std=c99", "-O2", "-Wall", "-Wextra", "-pedantic", "-Werror"]
 PACKS = ["digits-3197", "control-hopper-95"]
@@ -56,7 +57,7 @@ def test_a_pack_in_c_is_right_on_a_cortex_a(tmp_path: Path, name: str) -> None:
     sources = [str(tmp_path / "net.c"), str(tmp_path / "main.c")]
     subprocess.run([compiler, *FLAGS, "-static", *sources, "-o", program, "-lm"], check=True)
     x.tofile(given)
-    subprocess.run([emulator, program, given, made], check=True, timeout=100)
+    subprocess.run([emulator, program, given, made], check=True, timeout=GIVE_UP_SECONDS)
     found = np.fromfile(made, np.float32).reshape(wanted.shape)
     np.testing.assert_allclose(found, wanted, atol=1e-5 * max(1.0, float(np.abs(wanted).max())))
 

@@ -62,7 +62,7 @@ def kernel(request: pytest.FixtureRequest):
     module.use(None)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(st.integers(1, 70), min_size=2, max_size=4),
     st.sampled_from([0.0, 0.02, 0.1, 0.5, 1.0]),

@@ -68,8 +68,8 @@ def violations(page: Any) -> list[str]:
     return [f"{one['id']}: {node['html'][:120]}" for one in found for node in one["nodes"]]
 
 
-def scrolled(page: Any, place: str) -> float:
-    """How far the page moves when a finger pushes it up by 120 pixels from the middle of an element."""
+def scrolled(page: Any, place: str, least: float = 0.0) -> float:
+    """How far the page moves when a finger pushes it up by 120 pixels from the middle; waited for where it has to."""
     element = page.locator(place).first
     element.evaluate("one => one.scrollIntoView({ block: 'center', behavior: 'instant' })")
     settled = "() => new Promise((done) => { let was; const look = () => { if (was === scrollY) done(scrollY); "
@@ -81,5 +81,6 @@ def scrolled(page: Any, place: str) -> float:
     for up in range(10, 130, 10):
         session.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": [{"x": x, "y": y - up}]})
     session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    page.wait_for_function(f"() => window.scrollY >= {before + least}")
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     return float(page.evaluate("window.scrollY") - before)

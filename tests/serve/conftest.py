@@ -13,6 +13,8 @@ from fewer.serve.app import Application
 from fewer.serve.limits import Limits
 from fewer.serve.models import open_models
 from tests.serve.browsing import CHROMIUM
+from tests.serve.sockets import PATIENT
+from tests.waiting import GIVE_UP_SECONDS
 
 
 @pytest.fixture(scope="package")
@@ -28,7 +30,7 @@ def client(application: Application) -> Iterator[TestClient]:
 
 @pytest.fixture(scope="package")
 def server() -> Iterator[serving]:
-    with serving(["cellfree-80", "digits-dense", "digits-3197"]) as found:
+    with serving(["cellfree-80", "digits-dense", "digits-3197"], *PATIENT) as found:
         yield found
 
 
@@ -36,6 +38,7 @@ def server() -> Iterator[serving]:
 def browser() -> Iterator[Any]:
     sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install playwright")
     with sync_api.sync_playwright() as play:
-        found = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        patience = 1000 * GIVE_UP_SECONDS  # ms
+        found = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=patience)
         yield found
         found.close()

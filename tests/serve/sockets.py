@@ -11,6 +11,9 @@ from fewer.serve.app import Application
 from fewer.serve.start import bind, server_of
 from tests.waiting import GIVE_UP_SECONDS as GIVE_UP
 
+# a busy machine is no slow client, and its requests no slow requests
+PATIENT = tuple(f"--{name}-seconds={GIVE_UP}" for name in ("header", "idle")) + (f"--seconds={GIVE_UP}",)
+
 
 @contextmanager
 def listening(application: Application) -> Iterator[int]:

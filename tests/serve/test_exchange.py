@@ -18,6 +18,7 @@ from fewer.serve.exchange import Exchange, Outgoing
 from fewer.serve.models import open_models
 from fewer.serve.observe.access_log import AccessLog
 from tests.serve.sockets import listening, request, said
+from tests.waiting import GIVE_UP_SECONDS
 
 PHONE = {"master": 21, "rsrp_db": [-113.8, -131.9, -124.9]}
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -100,7 +101,7 @@ def test_a_log_that_nobody_reads_holds_up_nobody_and_says_what_it_left_out(
     for number in range(10):  # nobody writes yet
         log.write({"number": number})
     log.open()
-    log.close(60.0)
+    log.close(GIVE_UP_SECONDS)
     assert (tmp_path / "log").read_text() == '{"number":0}\n{"number":1}\n{"number":2}\n{"dropped":7}\n'
 
 

@@ -9,12 +9,13 @@ from contextlib import contextmanager
 
 import pytest
 
+from fewer.serve import connection
 from fewer.serve.app import Application
 from fewer.serve.limits import Limits
 from fewer.serve.models import open_models
 from fewer.serve.predict import Receive, Scope, Send
 from tests.serve.sockets import connected, heard, listening, request, said
-from tests.waiting import until
+from tests.waiting import GIVE_UP_SECONDS, until
 
 KB = 1 << 10
 TOO_LONG = (
@@ -29,8 +30,10 @@ POST = ("content-type: application/json",)
 def patient() -> Iterator[int]:
     """A server whose limits of time do not end a test."""
     limits = Limits(header_bytes=4 * KB, headers=20, body_bytes=64 * KB, header_seconds=600, idle_seconds=600)
-    with listening(Application(open_models(["digits-3197"]), limits=limits)) as port:
-        yield port
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connection, "_LINGER", GIVE_UP_SECONDS)  # as long as a client takes to send all that it has
+        with listening(Application(open_models(["digits-3197"]), limits=limits)) as port:
+            yield port
 
 
 @contextmanager

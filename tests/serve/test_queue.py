@@ -127,9 +127,10 @@ def test_who_waits_too_long_is_told_and_what_runs_goes_on() -> None:
         gate = threading.Event()
         model = Doubling(gate)
         waiting = queue(model, seconds=1.0, limits=Limits(seconds=0.1))
-        running = waiting.put_row((1.0,), Deadline.after(1.0))  # late to start, it would never run
+        running = waiting.put_row((1.0,), SOON)
         while not model.sizes:
             await asyncio.sleep(0.001)
+        waiting._running[0].deadline = Deadline.after(0.05)  # from now on: late to start, it would never run
         behind = waiting.put_row((2.0,), Deadline.after(0.05))
         for late in (running, behind):
             with pytest.raises(Refusal) as caught:

@@ -19,6 +19,7 @@ import pytest
 from fewer.bench.load import Load, load, serving
 from fewer.cli import main
 from fewer.systems.cellfree.bench import serve as phones
+from tests.serve.sockets import PATIENT
 from tests.waiting import GIVE_UP_SECONDS, until
 
 PHONE = b'{"master": 21, "rsrp_db": [-113.8, -131.9, -124.9]}'
@@ -74,7 +75,7 @@ def test_a_packed_model_is_served_without_torch(server: serving) -> None:
 
 
 def test_overload_gives_503_and_the_server_lives() -> None:
-    with serving(["cellfree-80"], "--queue", "4") as server:
+    with serving(["cellfree-80"], "--queue", "4", *PATIENT) as server:
         statuses: set[int] = set()
 
         def asked() -> bool:
@@ -87,7 +88,7 @@ def test_overload_gives_503_and_the_server_lives() -> None:
 
 
 def test_a_server_told_to_stop_answers_what_it_accepted() -> None:
-    with serving(["digits-dense"]) as server:
+    with serving(["digits-dense"], *PATIENT) as server:
         body = json.dumps({"pixels": [[[0.5] * 28] * 28] * 900}).encode()
         answers: list[tuple[int, bytes]] = []
         senders = [
