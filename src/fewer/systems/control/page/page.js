@@ -13,7 +13,7 @@ let playing = !still();
 let seed = 2; // a start from which the policies differ as they do on average
 let round = 0; // answers of an earlier race are dropped
 
-const BODIES = { Hopper: "one leg", HalfCheetah: "two legs, a long back", Walker2d: "two legs" };
+const BODIES = { Hopper: "one leg", HalfCheetah: "two legs", Walker2d: "two legs" };
 const inWords = (world) => { const [name] = world.split("-v"); return name in BODIES ? `${name}: ${BODIES[name]}` : name; };
 const isExpert = (model) => experts.includes(model.name);
 const label = (model) => (isExpert(model) ? "expert" : isDense(model) ? "all weights" : `${sparsity(model)} fewer weights`);
