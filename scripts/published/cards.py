@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import fewer
+from fewer.core.count import Count
 from fewer.core.registry import system_of
 from fewer.packs.show import count
 from fewer.report.certainty.units import wilson
@@ -21,6 +22,7 @@ HEAD = """# Model cards
 Packs that come with the package: `fewer serve` opens all of them, `fewer.open_pack(NAME)` one. Every figure was
 measured on the test split of the data named, by the training itself, one seed; brackets are 95 % intervals over test
 images (Wilson's). They are examples to try the tools on, MIT licensed like the rest."""
+MOST = 3  # figures in the sentence above a card
 DATA = {
     "vision": "handwritten digits, MNIST (LeCun, Cortes, Burges); the embedded ones are 12,000 of them, see below; the "
     "hardened packs saw all 60,000 training images",
@@ -72,17 +74,25 @@ def card(name: str) -> str:
     held = fewer.open_pack(name)
     told = held.settings
     task, counted = str(told["task"]), count(held)
-    size = path(name).stat().st_size
+    size, figures = path(name).stat().st_size, _figures(task, told)
     rows = [
         ["job", system_of(task).line],
+        *(figures or [["figures", "none were kept with this pack"]]),
         ["weights kept, biases and norms counted", str(counted) if counted.prunable else f"{counted.weights:,}, all"],
         ["file", f"{size / 1000:,.1f} kB"],
         ["made by", _recipe(told)],
         ["data", PHOTOGRAPHS if "pixels" in told else DATA[task]],
-        *(_figures(task, told) or [["figures", "none were kept with this pack"]]),
         ["limits", OF_PHOTOGRAPHS if "pixels" in told else LIMITS[task]],
     ]  # fmt: skip
-    return f"## {name}\n\n{markdown(['what', 'figure'], rows)}"
+    return f"## {name}\n\n{_sentence(counted, size, figures)}\n\n{markdown(['what', 'figure'], rows)}"
+
+
+def _sentence(counted: Count, size: int, figures: list[list[str]]) -> str:
+    """What is remarkable, above the card."""
+    removed = 100 * (1 - counted.density)
+    less = f"{removed:.0f} % fewer weights" if removed >= 1 else f"All {counted.weights:,} weights"
+    told = [f"{what.partition(' (')[0]} {value.partition(' [')[0]}" for what, value in figures[:MOST]]
+    return f"**{'; '.join([f'{less} in a file of {size / 1000:,.1f} kB', *told])}.**"
 
 
 def _recipe(told: Mapping[str, Any]) -> str:

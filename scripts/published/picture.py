@@ -150,7 +150,7 @@ def drawn(path: Path, records: Records) -> bytes:
 
     every = numbers(records)
     panels = {field: every[field] for field in PICTURES[path]}
-    rows, columns, size = (2, 2, (9.4, 7.6)) if len(panels) > 1 else (1, 1, (7.4, 3.9))
+    rows, columns, size = (2, 2, (9.4, 7.6)) if len(panels) > 1 else (1, 1, (5.6, 3.7))
     figure = Figure(figsize=size, dpi=150, layout="constrained")  # letters of 10 points can be read in a README
     for axes, (name, panel) in zip(figure.subplots(rows, columns, squeeze=False).flat, panels.items()):
         {"cellfree": _bars, "control": _lines}.get(name, _points)(axes, panel)
