@@ -32,7 +32,9 @@ def page(lines: Sequence[dict[str, Any]]) -> str:
             parts.append(f"## {systems()[family].description.heading if family in systems() else 'All systems'}")
         for name, drawn in shown:
             if drawn:
-                parts += _entry(records[name], drawn, [line for line in lines if records[name].get("study") in line["studies"]])
+                parts += _entry(
+                    records[name], drawn, [line for line in lines if records[name].get("study") in line["studies"]]
+                )
     return "\n\n".join(parts) + "\n"
 
 

@@ -39,8 +39,8 @@ def _ranges(records: dict[str, dict[str, Any]]) -> str:
         cells = [str(cell) for row in records[name]["rows"] for cell in _compared(records[name]["columns"], row)]
         found = [float(match[1]) for cell in cells if (match := re.match(r"([\d.]+)x", cell))]
         behind = sum(ratio < 1 for ratio in found)
-        rows.append([what, against, f"{min(found):.3g} to {max(found):.3g} times", f"{behind} of {len(found)}"])
-    return markdown(["compared", "with", "better by", "behind in"], rows)
+        rows.append([what, against, f"{min(found):.3g} to {max(found):.3g}", f"{behind} of {len(found)}"])
+    return markdown(["compared", "with", "times as good", "behind in"], rows)
 
 
 def _compared(columns: list[str], row: list[Any]) -> list[Any]:

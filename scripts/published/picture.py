@@ -47,7 +47,7 @@ def _vision(record: dict[str, Any]) -> Panel:
         return row["kept"], mean, name, mean - spread, mean + spread
 
     ours, theirs = (
-        point(small, f"ours: {small['kept']:,}"),
+        point(small, f"ours: {small['kept']:,} weights"),
         point(dense, f"hardened {dense['network']}, dense: {dense['kept']:,}"),
     )
     return {
@@ -56,7 +56,7 @@ def _vision(record: dict[str, Any]) -> Panel:
         "across": f"weights kept (MNIST, PGD-40 at 0.3; ± over {small['seeds']} seeds;\n"
         "ours: a network of other layers, behind high contrast)",
         "up": "right under attack, %",
-        "ours": [ours, *(point(row, f"ours: {row['kept']:,}") for row in light)],
+        "ours": [ours, *(point(row, f"ours: {row['kept']:,} weights") for row in light)],
         "others": [theirs],
     }  # fmt: skip
 
