@@ -1,7 +1,7 @@
 """What a browser meets on every page: `python -m tests.looks [REPORT.html ...]` prints a table (`make docs` first).
 
-Of each page at desk and phone size, light and dark: what axe finds wrong, how much moved while it opened (CLS), when its
-largest text or picture was painted (LCP) and its live pictures were there, and what the console said. Times depend on
+Of each page at desk and phone size, light and dark: what axe finds wrong, how much moved while it opened (CLS), when
+its largest text or picture was painted (LCP) and its live pictures were there, and what the console said. Times depend on
 how busy the machine is, and stand beside its load; the tests judge all the others.
 """
 
@@ -102,9 +102,8 @@ def main(reports: list[str]) -> None:
     """The service with all packs, the documentation, and reports."""
     from playwright.sync_api import sync_playwright
 
-    print(
-        f"the worst of {len(SIZES) * len(SCHEMES)} looks at each page; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
-    )
+    busy = f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+    print(f"the worst of {len(SIZES) * len(SCHEMES)} looks at each page; {busy}")
     print("| page | axe | CLS | LCP, ms | complete, ms | console |\n| --- | --- | --- | --- | --- | --- |")
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .records import ROOT, results
+from .records import ROOT
 
 __all__ = ["PICTURES", "drawn", "numbers", "stale"]
 
@@ -93,7 +93,8 @@ def _control(record: dict[str, Any]) -> Panel:
     at_95 = [dict(line)[95.0] for line in lines.values()]
     return {
         "title": f"Control: 95 % of the weights removed,\n{min(at_95):.0f} to {max(at_95):.0f} % of the score kept",
-        "across": f"weights removed before training (SNIP), %;\nmean of {record['details']['seeds']} seeds", "up": "score, % of the dense network's", "lines": lines,
+        "across": f"weights removed before training (SNIP), %;\nmean of {record['details']['seeds']} seeds",
+        "up": "score, % of the dense network's", "lines": lines,
     }  # fmt: skip
 
 
@@ -120,7 +121,8 @@ def _nowcast(record: dict[str, Any]) -> Panel:
     better = "better rain forecasts" if points["drift"][1] > points[best][1] else "rain forecasts no better"
     return {
         "title": f"Nowcasting: {points[best][0] / points['drift'][0]:.0f} times fewer weights,\n{better}",
-        "across": "million weights (generated weather, 60 pixels;\nbars: 95 % intervals)", "up": "8 hours of rain in the right place (IoU)",
+        "across": "million weights (generated weather, 60 pixels;\nbars: 95 % intervals)",
+        "up": "8 hours of rain in the right place (IoU)",
         "ours": [points["drift"]], "others": [points[key] for key in names if key != "drift"],
     }  # fmt: skip
 
