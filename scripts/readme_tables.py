@@ -25,7 +25,7 @@ def main() -> int:
         ROOT / "results" / LEDGER: json.dumps({"counts": claims.counted(lines), "claims": lines}, indent=1) + "\n",
         ROOT / "CLAIMS.md": told,
         ROOT / "docs" / "claims.md": told,
-        ROOT / "docs" / "gallery.md": gallery.page(),
+        ROOT / "docs" / "gallery.md": gallery.page(lines),
         ROOT / "docs" / "models.md": cards.page(),
         ROOT / "docs" / "peers.md": peers.page(),
         ROOT / "docs" / "reference.md": reference.api(),
@@ -33,13 +33,12 @@ def main() -> int:
         ROOT / "docs" / "verbs.md": reference.verbs(),
     }
     stale = [path for path, text in written.items() if not path.exists() or path.read_text() != text]
-    if not picture.current():
-        stale.append(picture.PICTURE)
+    stale += picture.stale(results())
     if "--check" in sys.argv:
         print("\n".join(f"{path.relative_to(ROOT)} is not current: run `make docs`" for path in stale))
         return int(bool(stale))
     for path in stale:
-        path.write_bytes(written[path].encode() if path in written else picture.drawn(results()))
+        path.write_bytes(written[path].encode() if path in written else picture.drawn(path, results()))
     return 0
 
 

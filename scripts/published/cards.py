@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import fewer
+from fewer.core.count import Count
 from fewer.core.registry import system_of
 from fewer.packs.show import count
-from fewer.report.description import metric_of, shown
+from fewer.report.certainty.units import wilson
+from fewer.report.description import shown
 from fewer.zoo import names, path
 
 from .records import markdown
@@ -18,9 +20,9 @@ __all__ = ["page"]
 HEAD = """# Model cards
 
 Packs that come with the package: `fewer serve` opens all of them, `fewer.open_pack(NAME)` one. Every figure was
-measured on the test split of the data named, by the training itself, one seed. They are examples to try the tools on,
-MIT licensed like the rest."""
-MOST = 6  # figures of a card
+measured on the test split of the data named, by the training itself, one seed; brackets are 95 % intervals over test
+images (Wilson's). They are examples to try the tools on, MIT licensed like the rest."""
+MOST = 3  # figures in the sentence above a card
 DATA = {
     "vision": "handwritten digits, MNIST (LeCun, Cortes, Burges); the embedded ones are 12,000 of them, see below; the "
     "hardened packs saw all 60,000 training images",
@@ -52,25 +54,45 @@ numbers to publish take all of MNIST (`fewer data vision`)."""
 
 def page() -> str:
     """All cards."""
-    return "\n\n".join([HEAD, *(card(name) for name in names()), DIGITS]) + "\n"
+    columns = ["pack", "job", "weights left", "file", "first figure"]
+    rows = [[f"[{name}](#{name})", *_line(name)] for name in names()]
+    return "\n\n".join([HEAD, markdown(columns, rows), *(card(name) for name in names()), DIGITS]) + "\n"
+
+
+def _line(name: str) -> list[str]:
+    """A pack in the list above the cards."""
+    held = fewer.open_pack(name)
+    task, counted = str(held.settings["task"]), count(held)
+    figures = _figures(task, held.settings)
+    left = f"{counted.kept:,} of {counted.weights:,}" if counted.kept < counted.weights else f"all {counted.kept:,}"
+    first = f"{figures[0][0].partition(' (')[0]} {figures[0][1]}" if figures else ""
+    return [task, left, f"{path(name).stat().st_size / 1000:,.1f} kB", first]
 
 
 def card(name: str) -> str:
     """One pack."""
     held = fewer.open_pack(name)
     told = held.settings
-    task = str(told["task"])
-    size = path(name).stat().st_size
+    task, counted = str(told["task"]), count(held)
+    size, figures = path(name).stat().st_size, _figures(task, told)
     rows = [
         ["job", system_of(task).line],
-        ["weights kept, biases and norms counted", str(count(held))],
+        *(figures or [["figures", "none were kept with this pack"]]),
+        ["weights kept, biases and norms counted", str(counted) if counted.prunable else f"{counted.weights:,}, all"],
         ["file", f"{size / 1000:,.1f} kB"],
         ["made by", _recipe(told)],
         ["data", PHOTOGRAPHS if "pixels" in told else DATA[task]],
-        *_figures(task, told),
         ["limits", OF_PHOTOGRAPHS if "pixels" in told else LIMITS[task]],
     ]  # fmt: skip
-    return f"## {name}\n\n{markdown(['what', 'figure'], rows)}"
+    return f"## {name}\n\n{_sentence(counted, size, figures)}\n\n{markdown(['what', 'figure'], rows)}"
+
+
+def _sentence(counted: Count, size: int, figures: list[list[str]]) -> str:
+    """What is remarkable, above the card."""
+    removed = 100 * (1 - counted.density)
+    less = f"{removed:.0f} % fewer weights" if removed >= 1 else f"All {counted.weights:,} weights"
+    told = [f"{what.partition(' (')[0]} {value.partition(' [')[0]}" for what, value in figures[:MOST]]
+    return f"**{'; '.join([f'{less} in a file of {size / 1000:,.1f} kB', *told])}.**"
 
 
 def _recipe(told: Mapping[str, Any]) -> str:
@@ -87,10 +109,14 @@ def _recipe(told: Mapping[str, Any]) -> str:
 
 
 def _figures(task: str, told: Mapping[str, Any]) -> list[list[str]]:
-    """The first few, each with what it counts."""
-    rows = []
-    for name, value in list(told.get("metrics", {}).items())[:MOST]:
-        metric = metric_of(task, name)
-        meaning = f" ({metric.meaning})" if metric.meaning else ""
-        rows.append([f"{metric.label}{meaning}", shown(value, metric.share)])
+    """Those that the system describes, each with what it counts; of shares of images with their interval."""
+    rows, found = [], told.get("metrics") or {}
+    for name, metric in system_of(task).metrics.items():
+        if name not in found:
+            continue
+        value, images = shown(found[name], metric.share), metric.cases or int(found.get("test_images", 0))
+        if metric.share and images:
+            low, high = wilson(round(found[name] * images), images)
+            value += f" [{100 * low:.1f}, {100 * high:.1f}] on {images:,} images"
+        rows.append([f"{metric.label} ({metric.meaning})" if metric.meaning else metric.label, value])
     return rows

@@ -1,4 +1,5 @@
-"""docs/fewer.png, the picture above the fold: in each of the four fields the same job with less, from kept results."""
+"""docs/fewer.png, the picture above the fold: in each of the four fields the same job with less, from kept results; and
+each field's part of it, with which the page of that system begins."""
 
 from __future__ import annotations
 
@@ -6,20 +7,27 @@ import hashlib
 import io
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from .records import ROOT, results
+from .records import ROOT
 
-__all__ = ["PICTURE", "current", "drawn", "numbers"]
+__all__ = ["PICTURES", "drawn", "numbers", "stale"]
 
-PICTURE = ROOT / "docs" / "fewer.png"
+FIELDS = ("vision", "cellfree", "control", "nowcast")
+PICTURES: dict[Path, tuple[str, ...]] = {  # and the fields they show
+    ROOT / "docs" / "fewer.png": FIELDS,
+    **{ROOT / "docs" / f"fewer-{field}.png": (field,) for field in FIELDS},
+}
 OURS, OTHERS, INK = "#0b6e6e", "#7b8794", "#1f2933"
 Records = Mapping[str, dict[str, Any]]
 Panel = dict[str, Any]
+Point = tuple[float, float, str, float, float]
+OURS_OF_NOWCAST = "ours: total [95 %]"
 
 
 def numbers(records: Records) -> dict[str, Panel]:
-    """Everything the picture says, panel by panel: points of (x, y, name), ours apart from others."""
+    """Everything the picture says, panel by panel: points of (x, y, name, from, to), ours apart from others."""
     return {
         "vision": _vision(records["vision-lightest"]),
         "cellfree": _cellfree(records["cellfree-selectors"]),
@@ -34,19 +42,21 @@ def _vision(record: dict[str, Any]) -> Panel:
     small = min((row for row in rows if row["recipe"] == "gradual lamp, high contrast"), key=lambda row: row["kept"])
     light = [row for row in rows if row["recipe"] == "gradual magnitude, high contrast" and row["kept"] > small["kept"]]
 
-    def point(row: dict[str, Any], name: str) -> tuple[float, float, str]:
-        return row["kept"], float(row["PGD-40"].split(" ")[0]), name
+    def point(row: dict[str, Any], name: str) -> Point:
+        mean, spread = map(float, row["PGD-40"].split(" ± "))
+        return row["kept"], mean, name, mean - spread, mean + spread
 
     ours, theirs = (
-        point(small, f"{small['kept']:,}"),
+        point(small, f"ours: {small['kept']:,} weights"),
         point(dense, f"hardened {dense['network']}, dense: {dense['kept']:,}"),
     )
     return {
         "title": f"Vision: {theirs[0] / ours[0]:.0f} times fewer weights,\n"
         f"{'more' if ours[1] > theirs[1] else 'less'} digits right under attack",
-        "across": "weights kept (MNIST, PGD-40 at 0.3;\nours: a network of other layers, behind high contrast)",
+        "across": f"weights kept (MNIST, PGD-40 at 0.3; ± over {small['seeds']} seeds;\n"
+        "ours: a network of other layers, behind high contrast)",
         "up": "right under attack, %",
-        "ours": [ours, *(point(row, f"{row['kept']:,}") for row in light)],
+        "ours": [ours, *(point(row, f"ours: {row['kept']:,} weights") for row in light)],
         "others": [theirs],
     }  # fmt: skip
 
@@ -58,11 +68,11 @@ def _cellfree(record: dict[str, Any]) -> Panel:
              if (row["access points"], row["candidates"], row["error in dB"]) == (size, choice, 0.0)}  # fmt: skip
 
     def bar(name: str, said: str) -> tuple[float, str]:
-        return float(first[name]["AP"].split(" ")[0]), said
+        return float(first[name]["AP without master"].split(" ")[0]), said
 
     return {
         "title": f"Cell-free radio: 3 measurements\ninstead of {size} find who should serve",
-        "across": f"average precision, 1 is perfect\n({size} access points, {choice} candidates)",
+        "across": f"average precision beside the strongest, 1 is perfect\n({size} access points, {choice} candidates)",
         "ours": [bar("kriging", "ours, kriging"),
                  *([bar("distilled", "ours, kriging in a network")] if "distilled" in first else []),
                  bar("local", "ours, local network")],
@@ -83,7 +93,8 @@ def _control(record: dict[str, Any]) -> Panel:
     at_95 = [dict(line)[95.0] for line in lines.values()]
     return {
         "title": f"Control: 95 % of the weights removed,\n{min(at_95):.0f} to {max(at_95):.0f} % of the score kept",
-        "across": "weights removed before training (SNIP), %", "up": "score, % of the dense network's", "lines": lines,
+        "across": f"weights removed before training (SNIP), %;\nmean of {record['details']['seeds']} seeds",
+        "up": "score, % of the dense network's", "lines": lines,
     }  # fmt: skip
 
 
@@ -96,14 +107,22 @@ def _nowcast(record: dict[str, Any]) -> Panel:
         "drift": "ours, upwind",
     }
     models = {key: record["details"][key] for key in names}
-    points = {
-        key: (model["parameters"] / 1e6, model["at_threshold"]["total"], names[key]) for key, model in models.items()
-    }  # fmt: skip
+    rows = [dict(zip(record["columns"], row)) for row in record["rows"]]
+
+    def point(key: str, model: dict[str, Any]) -> Point:
+        total, end = model["at_threshold"]["total"], f", threshold {model['threshold']:.2f} (validation)"
+        told = next(row[OURS_OF_NOWCAST] for row in rows
+                    if row["model"].endswith(end) and row[OURS_OF_NOWCAST].startswith(f"{total:.3f} "))  # fmt: skip
+        low, high = map(float, told.partition("[")[2].rstrip("]").split(", "))
+        return model["parameters"] / 1e6, total, names[key], low, high
+
+    points = {key: point(key, model) for key, model in models.items()}
     best = max((key for key in names if key != "drift"), key=lambda key: points[key][1])
     better = "better rain forecasts" if points["drift"][1] > points[best][1] else "rain forecasts no better"
     return {
         "title": f"Nowcasting: {points[best][0] / points['drift'][0]:.0f} times fewer weights,\n{better}",
-        "across": "million weights (generated weather, 60 pixels)", "up": "8 hours of rain in the right place (IoU)",
+        "across": "million weights (generated weather, 60 pixels;\nbars: 95 % intervals)",
+        "up": "8 hours of rain in the right place (IoU)",
         "ours": [points["drift"]], "others": [points[key] for key in names if key != "drift"],
     }  # fmt: skip
 
@@ -112,23 +131,30 @@ def _digest(panels: dict[str, Panel]) -> str:
     return hashlib.sha256(json.dumps(panels, sort_keys=True).encode()).hexdigest()
 
 
-def current() -> bool:
-    """Whether the picture in docs/ was drawn from the results that are kept now."""
+def stale(records: Records) -> list[Path]:
+    """The pictures in docs/ that were not drawn from these results."""
     from PIL import Image
 
-    if not PICTURE.exists():
-        return False
-    with Image.open(PICTURE) as image:
-        return bool(image.info.get("Description") == _digest(numbers(results())))
+    found, panels = [], numbers(records)
+    for path, fields in PICTURES.items():
+        told = ""
+        if path.exists():
+            with Image.open(path) as image:
+                told = str(image.info.get("Description"))
+        if told != _digest({field: panels[field] for field in fields}):
+            found.append(path)
+    return found
 
 
-def drawn(records: Records) -> bytes:
-    """The picture as PNG, which says in its description what it was drawn from."""
+def drawn(path: Path, records: Records) -> bytes:
+    """One of them as PNG, which says in its description what it was drawn from."""
     from matplotlib.figure import Figure
 
-    panels = numbers(records)
-    figure = Figure(figsize=(9.4, 7.6), dpi=150, layout="constrained")  # letters of 10 points can be read in a README
-    for axes, (name, panel) in zip(figure.subplots(2, 2).flat, panels.items()):
+    every = numbers(records)
+    panels = {field: every[field] for field in PICTURES[path]}
+    rows, columns, size = (2, 2, (9.4, 7.6)) if len(panels) > 1 else (1, 1, (5.6, 3.7))
+    figure = Figure(figsize=size, dpi=150, layout="constrained")  # letters of 10 points can be read in a README
+    for axes, (name, panel) in zip(figure.subplots(rows, columns, squeeze=False).flat, panels.items()):
         {"cellfree": _bars, "control": _lines}.get(name, _points)(axes, panel)
         axes.set_title(panel["title"], loc="left", fontsize=13, fontweight="bold", color=INK)
         axes.set_xlabel(panel["across"], color=INK)
@@ -142,13 +168,13 @@ def drawn(records: Records) -> bytes:
 def _points(axes: Any, panel: Panel) -> None:
     axes.set_xscale("log")
     axes.set_ylabel(panel["up"], color=INK)
-    rightmost = max(x for x, _, _ in panel["others"])
     for kind, colour, size in (("others", OTHERS, 70), ("ours", OURS, 150)):
-        for x, y, name in panel[kind]:
+        crowd = len(panel[kind])
+        for rank, (x, y, name, low, high) in enumerate(sorted(panel[kind]), 1):  # the rightmost has room on its right
+            axes.vlines(x, low, high, color=colour, linewidth=2)
             axes.scatter([x], [y], s=size, color=colour, zorder=3)
-            beside = kind == "others" and x < rightmost
-            above = {"xytext": (14, -18), "ha": "right"} if kind == "others" else {"xytext": (0, 10), "ha": "center"}
-            place = {"xytext": (-9, -3), "ha": "right"} if beside else above
+            beside = {"xytext": (9, -3), "ha": "left"} if 1 < crowd == rank else {"xytext": (-9, -3), "ha": "right"}
+            place = beside if kind == "others" else {"xytext": (10, 8), "ha": "left"}
             axes.annotate(name, (x, y), textcoords="offset points", color=INK, fontsize=10, **place)
     axes.margins(x=0.22, y=0.28)
     axes.grid(axis="y", color="#e4e7eb")
@@ -160,7 +186,8 @@ def _bars(axes: Any, panel: Panel) -> None:
     rows = [(*row, OURS) for row in panel["ours"]] + [(*row, OTHERS) for row in panel["others"]]
     for place, (value, name, colour) in enumerate(rows):
         axes.barh(-place, value, color=colour, height=0.66)
-        axes.text(0.01, -place, f"{name}: {value:.3f}", va="center", color="white", fontsize=10.5, fontweight="bold")
+        x, ink = (0.01, "white") if value > 0.6 else (value + 0.01, INK)  # there may be no room within
+        axes.text(x, -place, f"{name}: {value:.3f}", va="center", color=ink, fontsize=10.5, fontweight="bold")
     value, name = panel["all"]
     axes.axvline(value, color=INK, linestyle=":")
     axes.annotate(f"{name}: {value:.3f}", (value, 0.62), ha="right", va="bottom", color=INK, fontsize=10)

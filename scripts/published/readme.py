@@ -88,7 +88,7 @@ def verdicts(lines: list[dict[str, Any]]) -> str:
     kinds = Counter(line["verdict"] for line in lines)
     said = ", ".join(f"{kind}: {kinds[kind]}" for kind in VERDICTS)
     papers = len({line["paper"] for line in lines})
-    return f"The {len(lines)} testable sentences of {papers} papers, each judged in [CLAIMS.md](CLAIMS.md): {said}."
+    return f"{len(lines)} sentences of {papers} papers, each judged in [CLAIMS.md](CLAIMS.md): {said}."
 
 
 def section(shown: Shown, record: dict[str, Any], claims: list[dict[str, Any]]) -> str:

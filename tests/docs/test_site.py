@@ -6,8 +6,6 @@ import argparse
 import html
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -21,18 +19,9 @@ from fewer.cli.verbs.tasks import describe_any
 from fewer.core.registry import systems
 from fewer.ensemble import HOW
 from fewer.pruning.criteria import CRITERIA
-from tests.docs.pages import DOCS, ROOT
+from tests.docs.pages import DOCS
 
 METHODS = (DOCS / "methods.md").read_text()
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("site")
-    words = [sys.executable, "-W", "ignore", "-m", "mkdocs", "build", "--strict", "-q", "-f", str(ROOT / "mkdocs.yml")]
-    done = subprocess.run([*words, "-d", str(out)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return out
 
 
 def test_every_page_is_built_and_no_link_is_broken(site: Path) -> None:

@@ -23,7 +23,7 @@ class Visit:
         self.url, self.faults, self.elsewhere = url, list[str](), list[str]()
         viewport = {"width": size[0], "height": size[1]}
         context = browser.new_context(viewport=viewport, color_scheme=scheme, **options)
-        context.add_init_script(_SHIFTS)
+        context.add_init_script(_WATCHED)
         context.set_default_timeout(1000 * GIVE_UP_SECONDS)
         self.page = context.new_page()
         self.page.on(
@@ -55,10 +55,13 @@ def unnamed(page: Any) -> list[str]:
     return [str(node["role"]) for node in found if not node.get("name", {}).get("value", "").strip()]
 
 
-_SHIFTS = """window.shifted = 0;
+_WATCHED = """window.shifted = 0;
 new PerformanceObserver((list) => {
   for (const one of list.getEntries()) if (!one.hadRecentInput) window.shifted += one.value;
-}).observe({ type: "layout-shift", buffered: true });"""
+}).observe({ type: "layout-shift", buffered: true });
+window.painted = 0;
+new PerformanceObserver((list) => { for (const one of list.getEntries()) window.painted = one.startTime; })
+  .observe({ type: "largest-contentful-paint", buffered: true });"""
 
 
 def violations(page: Any) -> list[str]:

@@ -8,17 +8,10 @@ from typing import Any
 import pytest
 
 from fewer.bench.load import serving
-from tests.serve.browsing import CHROMIUM, SIZES, Visit, violations
+from tests.looks import COMPLETE, look
+from tests.serve.browsing import CHROMIUM, SIZES, Visit
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path: apt install chromium")
-# what each page shows when it is complete; pages that move are looked at while they do
-COMPLETE = {
-    "": "document.querySelectorAll('.tile[data-drawn]').length === 4",
-    "vision": "document.querySelectorAll('article[data-label]').length === 2",
-    "cellfree": "document.getElementById('whole').textContent.length > 9",
-    "control": "document.getElementById('stage').dataset.films === '2'",
-    "nowcast": "document.getElementById('map').dataset.step > 2",
-}
 
 
 @pytest.fixture(scope="module")
@@ -35,13 +28,8 @@ def everything() -> Iterator[serving]:
 def test_a_page_opens_without_a_violation_a_shift_or_an_error(
     browser: Any, everything: serving, name: str, size: str, scheme: str
 ) -> None:
-    visit = Visit(browser, everything.url, SIZES[size], scheme)
-    visit.page.goto(f"{everything.url}/{name}")
-    visit.page.wait_for_function(f"() => {COMPLETE[name]}")
-    assert visit.page.evaluate("window.shifted") == 0
-    assert violations(visit.page) == []
-    assert visit.faults == [] and visit.elsewhere == []
-    visit.page.context.close()
+    seen = look(browser, everything.url, name, size, scheme, COMPLETE[name])
+    assert seen.clean, seen
 
 
 def test_a_share_of_tested_images_has_wilsons_interval(browser: Any, everything: serving) -> None:

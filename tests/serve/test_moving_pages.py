@@ -22,9 +22,9 @@ def test_policies_race_and_are_paused_scrubbed_and_pushed(browser: Any, tmp_path
         page.goto(f"{server.url}/control")
         page.wait_for_selector("#stage[data-films='3']")  # the robot with most policies, without the expert
         heads = [text.strip() for text in page.locator("#runners th").all_inner_texts()]
-        assert heads == ["nothing removed", "94\u00a0% removed", "98\u00a0% removed"]
+        assert heads == ["all weights", "94\u00a0% fewer weights", "98\u00a0% fewer weights"]
         assert page.locator("#runners tr").nth(1).inner_text().count("3,971") == 1
-        assert "Fell: 98\u00a0% removed." in page.locator("#verdict").inner_text()
+        assert "Fell: 98\u00a0% fewer weights." in page.locator("#verdict").inner_text()
         page.wait_for_function(
             "() => Number(document.getElementById('stage').dataset.seconds) > 0"
         )  # it plays by itself

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Difference", "Interval", "Units", "difference", "holm", "intervals"]
+__all__ = ["Difference", "Interval", "Units", "difference", "holm", "intervals", "wilson"]
 
 Array = NDArray[Any]
 _SEED = 0
@@ -74,7 +74,7 @@ class Difference(NamedTuple):
     how: str  # in words
 
 
-def _wilson(right: int, count: int) -> tuple[float, float]:
+def wilson(right: int, count: int) -> tuple[float, float]:
     share, room = right / count, _Z**2 / count
     centre = (share + room / 2) / (1 + room)
     half = _Z / (1 + room) * math.sqrt(share * (1 - share) / count + room / (4 * count))
@@ -96,7 +96,7 @@ def intervals(units: Units) -> dict[str, tuple[float, float]]:
         return {}
     if units.counted:
         name = next(iter(units.statistic(units.records)))
-        return {name: _wilson(int(units.records.sum()), len(units))}
+        return {name: wilson(int(units.records.sum()), len(units))}
     random = np.random.default_rng(_SEED)
     drawn = [units.statistic(units.records[_draw(random, len(units))]) for _ in range(units.rounds)]
     return {name: _middle(np.array([one[name] for one in drawn])) for name in drawn[0]}

@@ -55,8 +55,7 @@ function example(model, { heading }) {
 }
 
 async function start() {
-  const tasks = await header();
-  const models = await ask("/v1/models");
+  const [tasks, models] = await Promise.all([header(), ask("/v1/models")]);
   const of = (task) => models.filter((model) => model.task === task);
   const pages = tasks.filter((task) => task.page);
   const light = models.filter((model) => model.removed > 0.5).length;

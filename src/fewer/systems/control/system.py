@@ -31,6 +31,7 @@ SYSTEM = System(
         "score": Metric(
             "score", "0 is a policy that acts at random, 100 the expert of the benchmark; mean over episodes"
         ),
+        "score_median": Metric("median score", "the same of the episode in the middle"),
         "return": Metric("return", "sum of rewards of an episode, mean over episodes"),
         "length": Metric("length", "steps until the robot falls or the episode ends"),
         "value": Metric("value", "what fitted Q evaluation expects of the policy, from the logs alone"),

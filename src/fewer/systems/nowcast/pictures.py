@@ -19,7 +19,7 @@ Field = NDArray[Any]
 
 _DRY, _UNSEEN = (245, 247, 250), (190, 190, 190)
 _HIT, _FALSE_ALARM, _MISS = (31, 111, 178), (240, 150, 60), (200, 40, 60)
-_COLOURS, _STYLES = 10, ("-", "--", ":", "-.")  # matplotlib's colours begin again after ten, in another style
+_FEW = 8  # lines that can be told apart
 _A_SECOND = 6  # frames of the animation: an hour in two thirds of a second
 
 
@@ -51,18 +51,30 @@ def by_hour(
 
 
 def by_lead(curves: Mapping[str, Sequence[float]], *, label: str = "IoU") -> bytes:
-    """A PNG: a line a forecast against lead time in hours."""
+    """A PNG: a line a forecast against lead time in hours; of many, those that lead at some time stand out."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 4), layout="constrained")
     panel = figure.subplots()
-    for number, (name, values) in enumerate(curves.items()):
-        style = _STYLES[number // _COLOURS % len(_STYLES)]
-        panel.plot([(k + 1) / 4 for k in range(len(values))], values, style, color=f"C{number % _COLOURS}", label=name)
+    first = _leading(curves)
+    others = [name for name in curves if name not in first]
+    for name in [*others, *first]:
+        style = {"color": f"C{first.index(name)}", "label": name} if name in first else {"color": "0.8", "zorder": 1}
+        panel.plot([(k + 1) / 4 for k in range(len(curves[name]))], curves[name], **style)
+    if others:
+        panel.plot([], [], color="0.8", label=f"{len(others)} others")
     panel.set(xlabel="hours ahead", ylabel=label, xlim=(0, None), ylim=(0, None))
     panel.grid(alpha=0.3)
-    panel.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))  # beside: there may be many
+    panel.legend(fontsize=9)
     return png(figure, dpi=120)
+
+
+def _leading(curves: Mapping[str, Sequence[float]]) -> list[str]:
+    """All names where there are few; else those that are the best at some lead time, in the order given."""
+    if len(curves) <= _FEW:
+        return list(curves)
+    best = {max(curves, key=lambda name: curves[name][lead]) for lead in range(min(map(len, curves.values())))}
+    return [name for name in curves if name in best]
 
 
 def film(probability: Field, raining: Field, valid: Field, *, decision: float = 0.5, side: int = 252) -> bytes:

@@ -29,6 +29,7 @@ SYSTEM = System(
         "iou": Metric(
             "IoU", "rain forecast and fallen, over rain forecast or fallen, pooled over each region; 1 is perfect"
         ),
+        "iou_hour_1": Metric("IoU, first hour", "the same of the first hour alone"),
         "pod": Metric("detected", "share of the rain that was forecast", share=True),
         "far": Metric("false alarms", "share of the forecast rain that did not fall", share=True),
         "brier": Metric("Brier score", "mean squared error of the probabilities; 0 is perfect"),

@@ -45,6 +45,6 @@ export function tell(found, area) {
 // Over the whole map: against measuring everyone, and against the strongest alone.
 export function tellMap(quality, area) {
   byId("gained").textContent = `${percent(quality.signal)} of the signal from ${area.measured} measurements instead of ${area.access_points.length}`;
-  byId("whole").textContent = `Mean over ${whole(quality.side ** 2)} places all over the map. The strongest access point alone would give ${percent(quality.master_signal)}, `
+  byId("whole").textContent = `Over ${whole(quality.side ** 2)} places all over the map the mean is ${percent(quality.signal)}; the strongest access point alone would give ${percent(quality.master_signal)}, `
     + `measuring all ${area.access_points.length} gives 100 %. The picks are exactly right at ${percent(quality.right)} of the places.`;
 }

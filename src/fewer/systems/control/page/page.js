@@ -13,8 +13,10 @@ let playing = !still();
 let seed = 2; // a start from which the policies differ as they do on average
 let round = 0; // answers of an earlier race are dropped
 
+const BODIES = { Hopper: "one leg", HalfCheetah: "two legs", Walker2d: "two legs" };
+const inWords = (world) => { const [name] = world.split("-v"); return name in BODIES ? `${name}: ${BODIES[name]}` : name; };
 const isExpert = (model) => experts.includes(model.name);
-const label = (model) => (isExpert(model) ? "expert" : isDense(model) ? "nothing removed" : `${sparsity(model)} removed`);
+const label = (model) => (isExpert(model) ? "expert" : isDense(model) ? "all weights" : `${sparsity(model)} fewer weights`);
 
 function chosen() {
   const here = models.filter((model) => worlds[model.name] === byId("world").value);
@@ -115,7 +117,7 @@ async function start() {
   // the robot with most policies first: there is something to compare
   const many = (name) => Object.values(worlds).filter((world) => world === name).length;
   const names = [...new Set(Object.values(worlds))].sort((a, b) => many(b) - many(a));
-  byId("world").append(...names.map((name) => make("option", { value: name }, name.replace(/-v\d+$/, ""))));
+  byId("world").append(...names.map((name) => make("option", { value: name }, inWords(name))));
   if (worlds[asked()]) byId("world").value = worlds[asked()];
   byId("teacher").checked = experts.includes(asked());
   play(playing);

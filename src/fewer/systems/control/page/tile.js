@@ -5,7 +5,7 @@ import { drawGround, drawRobot, frameAt, hasFallen, middle, tallest, travelled }
 
 const scored = (models) => models.filter((model) => "score" in model.metrics);
 
-// the lightest that keeps nine tenths of the best score, or else the best
+// the lightest that keeps 85 % of the best score, or else the first
 function hero(models) {
   const best = Math.max(...scored(models).map((model) => model.metrics.score));
   const good = scored(models).filter((model) => model.metrics.score >= 0.85 * best && !isDense(model));

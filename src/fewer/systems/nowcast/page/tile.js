@@ -10,7 +10,7 @@ export function sentence(models) {
   const big = isDense(model) ? `${whole(model.weights)} weights` : `${sparsity(model)} fewer weights`;
   const first = model.metrics.iou_hour_1;
   const rest = first === undefined ? "say where it will rain in the next eight hours."
-    : `and from four satellite images it says where it will rain. In the first hour ${percent(first)} of the rain, forecast or fallen, is in the right place.`;
+    : `and from four images of generated weather it says where it will rain. In the first hour ${percent(first)} of the rain, forecast or fallen, is in the right place.`;
   return { big, rest };
 }
 

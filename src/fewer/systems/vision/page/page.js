@@ -2,7 +2,7 @@
 import { ask, asked, byId, header, make, modelsOf, newest, ready, trouble } from "/static/base.js";
 import { EXAMPLES, SIDE, blank, drawExample, pixels } from "./digit.js";
 import { drawing } from "./pad.js";
-import { clear, panel, show, strip, unpack } from "./panel.js";
+import { clear, panel, show, strip, unpack, verdict } from "./panel.js";
 import { PHOTOS, album } from "./photo.js";
 
 const KINDS = {
@@ -10,6 +10,7 @@ const KINDS = {
   photo: { axes: 3, most: 16 / 255, rungs: 17, words: (budget) => `${Math.round(255 * budget)}/255`, empty: "choose a photograph" },
 };
 const pad = byId("pad");
+const truth = () => (kind === KINDS.photo ? photo?.truth : undefined);
 const shapeOf = (model) => Object.values(model.inputs)[0].shape;
 let kind = KINDS.digit;
 let models = [];
@@ -19,6 +20,7 @@ let groups = [];
 let panels = {};
 let puts = {}; // how each network is asked
 let found = {}; // the answers at every budget, by network
+let waiting = new Set(); // networks that have not answered about this image
 let touched = false; // whether somebody chose a budget
 let example = -1;
 
@@ -53,25 +55,30 @@ function paint() {
   const rung = Number(byId("budget").value);
   byId("said").textContent = kind.words(kind.most * rung / (kind.rungs - 1));
   byId("budget").setAttribute("aria-valuetext", `${byId("said").textContent} of the way from black to white`);
-  for (const [name, one] of Object.entries(panels)) if (found[name]) show(one, found[name], rung, shape, { words: kind.words, truth: kind === KINDS.photo ? photo.truth : undefined });
+  for (const [name, one] of Object.entries(panels)) if (found[name]) show(one, found[name], rung, shape, { words: kind.words, truth: truth() });
 }
 
 // networks are asked one by one, so that each card is there as soon as it can be
 function arrived(name, { models }) {
   found[name] = unpack(models[name]);
-  if (!touched && Object.keys(found).length === Object.keys(panels).length) byId("budget").value = telling(Object.values(found));
+  waiting.delete(name);
+  const all = !waiting.size;
+  if (!touched && all) byId("budget").value = telling(Object.values(found));
+  if (all) byId("verdict").textContent = verdict(panels, found, { words: kind.words, truth: truth() });
   paint();
 }
 
 function again() {
   const drawn = kind === KINDS.photo ? photo?.pixels : pixels(pad, shape);
   if (!drawn) return;
+  waiting = new Set(Object.keys(panels));
   for (const put of Object.values(puts)) put({ pixels: drawn, most: kind.most, rungs: kind.rungs, steps: Number(byId("steps").value) });
 }
 
 function forget() {
   for (const put of Object.values(puts)) put.forget(); // an answer on its way is about a digit that is gone
   found = {};
+  byId("verdict").textContent = "\u00a0";
 }
 
 function reset() {

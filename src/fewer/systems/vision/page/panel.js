@@ -1,5 +1,5 @@
 // One network's card: what it sees, what was changed, what it says, and the budget at which it changes its mind.
-import { byId, facts, make, percent } from "/static/base.js";
+import { byId, facts, isDense, make, percent, sparsity } from "/static/base.js";
 import { raster, unpacked } from "/static/pictures.js";
 
 const TIMES = 5; // what changed is shown so many times as strong
@@ -18,7 +18,7 @@ export function panel(model, label) {
   const mark = make("b");
   const chip = make("li", {}, `${label} `, mark);
   const named = (number) => model.classes?.[number] ?? `${number}`;
-  return { card, chip, mark, named, seen, changed, verdict, bars, breaks };
+  return { model, label, card, chip, mark, named, seen, changed, verdict, bars, breaks };
 }
 
 // Grey where an image has two axes; of three the first are its channels, red, green and blue.
@@ -80,6 +80,19 @@ export function show(one, found, rung, shape, { words, truth }) {
   card.dataset.label = now;
   card.dataset.clean = first;
   bars.replaceChildren(...likely(found.probabilities[rung], found.probabilities[0], named));
+}
+
+// What stands above: the largest of those that were not hardened and the lightest of those that were.
+export function verdict(panels, found, { words, truth }) {
+  const all = Object.values(panels).sort((a, b) => a.model.kept - b.model.kept);
+  const light = all.find(({ model }) => model.hardened);
+  const plain = all.findLast(({ model }) => !model.hardened);
+  return [plain, light].filter((one) => one && found[one.model.name].labels).map(({ model, label, named }) => {
+    const { labels, breaks_at: breaks } = found[model.name];
+    const wrong = truth !== undefined && named(labels[0]) !== truth;
+    const when = wrong ? "Wrong without any change" : breaks === null ? "Not fooled here" : `Fooled at ${words(breaks)}`;
+    return `${when}: ${label}${isDense(model) ? "" : ` (${sparsity(model)} fewer weights)`}.`;
+  }).join(" ");
 }
 
 export function strip(panels) {
