@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 
 from fewer.packs.file.codec import decode_mask
+from fewer.packs.file.container import seal
+from fewer.packs.pack import decode, open_bytes
+from fewer.packs.program import PackError
 from fewer.zoo import names, path
 
 BITS = {"float32": (32, 10), "float16": (16, 8), "int8": (8, 7)}  # of a word, and of what is coded of it
@@ -25,6 +28,15 @@ def outline(data: bytes) -> tuple[dict[str, Any], bytes]:
     text = zlib.decompress(data[20 : 20 + packed])
     assert len(text) == unpacked
     return json.loads(text), data[20 + packed : -16]
+
+
+def test_a_mask_that_no_entry_names_is_refused_below_none_as_well_as_beyond_the_last() -> None:
+    header, sections = outline(path("control-hopper-99").read_bytes())
+    first = next(entry for entry in header["tensors"] if entry[3] >= 0)
+    for wrong in (-2, len(header["masks"])):
+        first[3] = wrong
+        with pytest.raises(PackError, match=f"mask {wrong}"):
+            decode(*open_bytes(seal(header, [sections], numbers=0)))
 
 
 @pytest.mark.parametrize("name", names())
