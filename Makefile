@@ -14,7 +14,7 @@ help:
 	@echo "check    style, types, and code that nothing uses"
 	@echo "bench    speed and size against other tools, as ratios"
 	@echo "docs     the documentation as HTML, into build/site"
-	@echo "wheel    a wheel for any Linux, tried in an empty environment, into dist"
+	@echo "wheel    a wheel for Linux with this glibc or a newer one, tried in an empty environment, into dist"
 	@echo "clean    remove what the other targets made"
 
 install: .venv/installed

@@ -84,11 +84,17 @@ class Reach:
             self._modules.setdefault(module, set()).update(test for test in tests if test != MODULE)
 
     def tests(self, module: str, line: int) -> list[str]:
-        """Those that run a line, the quickest first; of a line that runs at import all that run the module."""
+        """Those that run a line, the quickest first; of a line that runs at import then all that run the module.
+
+        Where a test is the first to import a module, its lines are that test's too.
+        """
         found = self._lines.get((module, line), set())
-        named = {test for test in found if test != MODULE} or (self._modules.get(module, set()) if found else set())
-        passing = [test for test in named if self.seconds.get(test, -1.0) >= 0]
-        return sorted(passing, key=lambda test: (self.seconds[test], test))
+        others = self._modules.get(module, set()) - found if MODULE in found else set()
+        return [test for tests in (found, others) for test in sorted(tests, key=self._when) if self._when(test)[0] >= 0]
+
+    def _when(self, test: str) -> tuple[float, str]:
+        """Before slower ones; below 0 if it tells nothing."""
+        return self.seconds.get(test, -1.0), test
 
     def within(self, module: str, line: int, *, seconds: float) -> Iterator[str]:
         """The same as far as a time lasts; the quickest always."""

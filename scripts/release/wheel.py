@@ -1,4 +1,4 @@
-"""Build a wheel from a clean copy of this tree, made to run on any Linux by auditwheel where that is installed.
+"""Build a wheel from a clean copy of this tree; auditwheel, where it is, tells from which glibc on it runs.
 
 python scripts/release/wheel.py [OUT]     prints the wheel's path; OUT is dist/ unless given
 """

@@ -34,5 +34,6 @@ def test_fgsm_high_and_pgd_at_zero_is_catastrophic_and_a_wide_gap_is_a_warning()
     assert "catastrophic" in (overfitting(0.937, 0.001) or "")
     warning = overfitting(0.65, 0.244)
     assert warning is not None and "catastrophic" not in warning
+    assert "catastrophic" in (overfitting(0.65, 0.05) or "") and "catastrophic" not in (overfitting(0.65, 0.06) or "")
     assert overfitting(0.78, 0.70) is None
     assert overfitting(0.02, 0.0) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
 from collections.abc import Callable
@@ -113,6 +114,15 @@ def test_the_projection_on_a_hyperplane_in_a_box_is_the_shortest(seed: int) -> N
             sides = [*zip(-x, 1 - x), (0, None)]
             best = linprog([0] * 5 + [1], rows, np.zeros(10), [[*w, 0]], [-gap], bounds=sides)
             assert np.abs(offset).max() <= best.fun + 1e-9
+
+
+def test_apgd_does_what_its_paper_does_unless_told_otherwise() -> None:
+    usual = {
+        attack: {key: word.default for key, word in inspect.signature(attack).parameters.items() if word.kind > 1}
+        for attack in (apgd, apgd_targeted)
+    }
+    assert usual[apgd]["steps"] == usual[apgd_targeted]["steps"] == 100
+    assert usual[apgd]["restarts"] == 1 and usual[apgd_targeted]["targets"] == 9
 
 
 @pytest.mark.parametrize("name", ATTACKS)

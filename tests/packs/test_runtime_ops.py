@@ -15,6 +15,7 @@ from fewer.core.errors import UserError
 from fewer.packs.pack import load, write
 from fewer.packs.program import OPERATIONS, Input, Node, Program
 from fewer.packs.runtime.layers import conv, group_norm
+from fewer.packs.runtime.ops import SHAPES
 from fewer.packs.runtime.runtime import Network
 from fewer.packs.trace.trace import trace
 from tests.packs.predictions import PREDICTIONS, traced
@@ -149,3 +150,10 @@ def test_convolutions_and_norms_of_no_samples_are_no_samples(transposed: bool) -
     found = conv(none, weight, transposed=transposed, **options)  # type: ignore[arg-type]
     assert found.shape == ((0, 4, 8, 8) if transposed else (0, 6, 4, 4))
     assert group_norm(none, groups=2, epsilon=1e-5).shape == none.shape
+
+
+def test_what_is_added_at_a_place_twice_counts_twice() -> None:
+    x, index, source = np.zeros((4, 2), np.float32), np.array([1, 3, 1]), np.float32([[1, 2], [3, 4], [5, 6]])
+    found = SHAPES["index_add"](x, index, source, axis=0)
+    expected = torch.zeros(4, 2).index_add(0, torch.tensor(index), torch.tensor(source))
+    assert np.array_equal(found, expected.numpy()) and not x.any()

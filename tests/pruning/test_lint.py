@@ -44,6 +44,14 @@ def test_a_maximum_pool_that_rounds_up_is_a_sum_over_what_is_there(rank, size, k
         assert float(found[(0, 0, *place)]) == pytest.approx(float(x[(0, 0, *window)].sum()))
 
 
+@pytest.mark.parametrize("pool", [torch.max_pool2d, nn.functional.max_pool2d])
+def test_a_maximum_pool_rounds_down_unless_it_is_told_otherwise(pool) -> None:  # type: ignore[no-untyped-def]
+    x = torch.rand(1, 1, 5, 5, dtype=torch.float64)
+    with Linearised():
+        found = pool(x, 2)
+    assert torch.equal(found, nn.functional.avg_pool2d(x, 2) * 4)
+
+
 class Raw(Control):
     """Observations in raw units, a thousand times the actions: the case of field C3."""
 

@@ -209,6 +209,19 @@ def test_a_limit_takes_as_many_of_a_rare_class_as_of_a_common_one() -> None:
     assert (few.diagonal() > 0.1).all()
 
 
+def test_a_limit_looks_at_twenty_times_as_many_samples_for_rare_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[int]()
+    take = TensorData.take
+
+    def noted(data: TensorData[Point], index: Tensor) -> Point:
+        asked.append(len(index))
+        return take(data, index)
+
+    monkeypatch.setattr(TensorData, "take", noted)
+    usefulness(cube(100, 2), {"net": Net(FEATURES, HEAD)}, limit=4)
+    assert asked[-2:] == [80, 4]
+
+
 def test_a_score_that_was_not_measured_is_refused() -> None:
     found = usefulness(cube(12, 2), {"net": Net(FEATURES, HEAD)})
     with pytest.raises(UserError, match="need a Reach"):

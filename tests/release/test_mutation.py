@@ -54,13 +54,13 @@ def test_a_sample_is_the_same_again_and_has_something_of_every_room() -> None:
     assert {one.name for one in again} < {one.name for one in more}
 
 
-def test_the_quickest_tests_of_a_line_come_first_and_what_runs_at_import_is_every_tests(tmp_path: Path) -> None:
+def test_the_quickest_tests_of_a_line_come_first_and_what_runs_at_import_is_then_every_tests(tmp_path: Path) -> None:
     seconds = {"slow": 3.0, "quick": 0.1, "other": 0.5, "broken": -1.0}
     lines = {"m.py": {"1": [""], "2": ["slow", "quick", "broken"], "3": ["other", ""]}}
     (tmp_path / "a.json").write_text(json.dumps({"seconds": seconds, "lines": lines}))
     reach = Reach(tmp_path)
     assert reach.tests("m.py", 2) == ["quick", "slow"] and reach.tests("m.py", 9) == []
-    assert reach.tests("m.py", 1) == ["quick", "other", "slow"] and reach.tests("m.py", 3) == ["other"]
+    assert reach.tests("m.py", 1) == ["quick", "other", "slow"] and reach.tests("m.py", 3) == ["other", "quick", "slow"]
     assert list(reach.within("m.py", 2, seconds=1.0)) == ["quick"]
 
 

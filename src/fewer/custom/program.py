@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from fewer.core.errors import UserError
 from fewer.core.files.atomic import write_atomically
 from fewer.core.files.run_folder import Folder
+from fewer.custom.graph import plain
 from fewer.packs.trace.length import sequential
 from fewer.packs.trace.whole import kept_whole, put_back_
 
@@ -49,7 +50,7 @@ def write_network(folder: Folder, module: nn.Module, inputs: tuple[Tensor, ...])
 
     try:
         program = exported(module, inputs)
-        graph = json.loads(serialize(program).exported_program)
+        graph = plain(json.loads(serialize(program).exported_program))
     except Exception as error:  # torch.export refuses in many ways; training went well all the same
         return f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
     parameters = [name for name, value in program.state_dict.items() if isinstance(value, nn.Parameter)]
@@ -71,6 +72,11 @@ def network_of(folder: Folder) -> nn.Module:
         raise UserError(f"{folder.path} without the network, which torch could not export", "the network", _AGAIN)
     about, tensors = folder.read_json(_GRAPH), folder.read_tensors(_TENSORS)
     try:
+        graph = plain(about["graph"])
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        given = f"{folder.path / _GRAPH} with {error}"
+        raise UserError(given, "names, sizes and operations of torch alone", _AGAIN) from None
+    try:
         state: dict[str, Tensor] = {}
         for name, tensor in tensors.items():
             kind, _, own = name.partition("/")
@@ -78,7 +84,7 @@ def network_of(folder: Folder) -> nn.Module:
                 state[own] = nn.Parameter(tensor) if own in about["parameters"] else tensor
         state |= {name: state[own] for name, own in about["ties"].items()}
         constants = {name.partition("/")[2]: value for name, value in tensors.items() if name.startswith("constant/")}
-        artifact = SerializedArtifact(json.dumps(about["graph"]).encode(), state, constants, b"")  # type: ignore[arg-type]
+        artifact = SerializedArtifact(json.dumps(graph).encode(), state, constants, b"")  # type: ignore[arg-type]
         found: Any = deserialize(artifact).module(check_guards=False)
     except Exception as error:
         raise UserError(

@@ -90,6 +90,7 @@ def test_a_share_of_a_square_counts_the_seen_pixels_on_both_sides() -> None:
     seen[..., 0, 2] = False
     expected = torch.tensor([[1 / 4, 1 / 5, 0], [1 / 6, 2 / 8, 1 / 5], [0, 1 / 6, 1 / 4]])
     assert torch.allclose(fractions(rain, seen, 3)[0, 0], expected)
+    assert torch.equal(fractions(rain[0], seen[0], 3), fractions(rain, seen, 3)[0])  # whatever axes come before
 
 
 def test_all_lead_times_of_a_neighbourhood_are_pooled() -> None:
@@ -159,6 +160,8 @@ def test_among_equal_thresholds_the_one_nearest_to_a_half_is_chosen() -> None:
 
 def test_areas_within_half_a_percent_are_the_same_area() -> None:
     assert "too much area at 0 and too little at 0 of 2" in remark([0.105, 0.1], [0.1, 0.105])
+    assert "too much area at 0 and too little at 0 of 2" in remark([0.005, 0.0], [0.0, 0.005])  # not farther than that
+    assert "everywhere" not in remark([0.995, 1.0], [0.5, 0.5])
     assert "too much area at 1 and too little at 1 of 3" in remark([0.106, 0.1, 0.2], [0.1, 0.106, 0.2])
     assert remark([0.996, 1.0], [0.5, 0.5]).startswith("The forecast says rain everywhere at every hour")
     assert remark([0.994, 1.0], [0.5, 0.5]).startswith("The forecast says rain on 99, 100 % of the area")

@@ -13,6 +13,7 @@ from torch.func import functional_call, vmap
 from torch.nn import functional
 
 from fewer.core.abilities import Attackable, Classifier, Featured, ability
+from fewer.core.data import TensorData
 from fewer.core.engines.nets import NetworkSet
 from fewer.core.engines.plain import Plain, Training
 from fewer.core.errors import UserError
@@ -126,6 +127,18 @@ def test_normalisation_uses_the_training_images() -> None:
     seen = net.normalise(task.data("train").samples.pixels)
     assert seen.mean().abs() < 1e-4
     assert seen.std().item() == pytest.approx(1, abs=1e-4)
+    few = _few(task, 3)  # so few that dividing by one less would show
+    assert few[1].numpy() == pytest.approx(task.data("train").samples.pixels[:3].numpy().std(), rel=1e-5)
+
+
+def _few(task: Vision, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Mean and deviation of the first images alone."""
+    known = task._splits["train"]
+    try:
+        task._splits["train"] = TensorData(known.take(torch.arange(count)))
+        return task._statistics()
+    finally:
+        task._splits["train"] = known
 
 
 @pytest.mark.parametrize(
