@@ -1,8 +1,8 @@
 """What a browser meets on every page: `python -m tests.looks [REPORT.html ...]` prints a table (`make docs` first).
 
 Of each page at desk and phone size, light and dark: what axe finds wrong, how much moved while it opened (CLS), when
-its largest text or picture was painted (LCP) and its live pictures were there, and what the console said. Times depend on
-how busy the machine is, and stand beside its load; the tests judge all the others.
+its largest text or picture was painted (LCP), when its live pictures were there, and what the console said. Times
+depend on how busy the machine is, and stand beside its load; the tests judge all the others.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ __all__ = ["COMPLETE", "Look", "browsed", "look", "pages_of"]
 
 SITE = Path(__file__).parents[1] / "build" / "site"
 SCHEMES = ("light", "dark")
+STILL = 0.02  # a shift that nobody sees; Chromium calls up to 0.1 good
 # what each page of the service shows when it is complete; pages that move are looked at while they do
 COMPLETE = {
     "": "document.querySelectorAll('.tile[data-drawn]').length === 4",
@@ -47,7 +48,7 @@ class Look:
 
     @property
     def clean(self) -> bool:
-        return not self.violations and not self.faults and self.shifted == 0
+        return not self.violations and not self.faults and self.shifted < STILL
 
 
 def look(browser: Any, root: str, path: str, size: str, scheme: str, complete: str = "true") -> Look:

@@ -29,7 +29,7 @@ def test_a_page_opens_without_a_violation_a_shift_or_an_error(
     browser: Any, everything: serving, name: str, size: str, scheme: str
 ) -> None:
     seen = look(browser, everything.url, name, size, scheme, COMPLETE[name])
-    assert seen.clean, seen
+    assert seen.clean and seen.shifted == 0, seen
 
 
 def test_a_share_of_tested_images_has_wilsons_interval(browser: Any, everything: serving) -> None:
