@@ -89,12 +89,10 @@ def table(browser: Any, root: str, pages: Iterable[tuple[str, str]]) -> Iterator
     """A row for each page: the worst of all sizes and schemes."""
     for path, complete in pages:
         looks = [look(browser, root, path, size, scheme, complete) for size in SIZES for scheme in SCHEMES]
-        wrong, faults = (
-            sorted({one for seen in looks for one in getattr(seen, kind)}) for kind in ("violations", "faults")
-        )
-        moved, painted, there = (
-            max(getattr(seen, kind) for seen in looks) for kind in ("shifted", "painted_ms", "complete_ms")
-        )
+        wrong = sorted({one for seen in looks for one in seen.violations})
+        faults = sorted({one for seen in looks for one in seen.faults})
+        moved, painted = max(seen.shifted for seen in looks), max(seen.painted_ms for seen in looks)
+        there = max(seen.complete_ms for seen in looks)
         yield f"| {path or 'first page'} | {len(wrong)} | {moved:.3f} | {painted:,.0f} | {there:,.0f} | {len(faults)} |"
         yield from (f"    {one}" for one in [*wrong, *faults])
 

@@ -88,8 +88,10 @@ def words(text: str) -> str:
 
 
 def items(lines: Iterable[str]) -> str:
-    """A list."""
-    return f"<ul>{''.join(f'<li>{html.escape(line)}</li>' for line in lines)}</ul>"
+    """A list of sentences whose first part stands out."""
+    parts = (html.escape(line).partition(", ") for line in lines)
+    lists = (f'<li><b>{head}</b><span class="soft">{comma}{rest}</span></li>' for head, comma, rest in parts)
+    return f"<ul>{''.join(lists)}</ul>"
 
 
 def heading(text: str) -> str:

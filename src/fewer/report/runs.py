@@ -46,8 +46,8 @@ def page_from(
     page = Page(title or _titled(every), f"{count}; everything below was measured from their files, on this machine.")
     found = [verdict for one in every for verdict in verdicts(one)] if compare else []
     said = [verdict.sentence for verdict in sorted(found, key=lambda verdict: not verdict.real)]
-    real = [heading("Which differences are real"), items(said)] if said else []
-    page.add("Summary", *real, *summary(every))
+    real = [heading(f"{sum(verdict.real for verdict in found)} of {len(said)} differences are real"), items(said)]
+    page.add("Summary", *(real if said else []), *summary(every))
     for one in every:
         page.add(system_of(one.task).description.heading, *chapter(one, limit))
     page.add("How to read this", *_reading())
