@@ -10,6 +10,7 @@ from typing import Any
 from fewer.core.registry import systems
 from fewer.studies.claims import VERDICTS
 
+from .picture import FIELDS
 from .records import placed, results
 from .tables import pictures
 
@@ -20,7 +21,9 @@ HEAD = """# Gallery
 Pictures that studies drew from the results they kept; under each stands the command that makes it (`DIR` is a folder of
 your own). Their tables, notes, files and all commands from nothing are in `RESULTS.md` of the repository.
 
-![the same job with less, in four fields](fewer.png)"""
+![the same job with less, in four fields](fewer.png){ .wide }
+
+""" + "\n".join(f"![{field}: the same job with less](fewer-{field}.png){{ .narrow loading=lazy }}" for field in FIELDS)
 
 
 def page(lines: Sequence[dict[str, Any]]) -> str:

@@ -13,7 +13,7 @@ __all__ = ["page"]
 
 HEAD = """# What the papers say, and what came out here
 
-Every sentence of the papers that can be tested, in our words, with the study that tests it (`fewer reproduce STUDY`)
+Every claim of the papers, in our words, with the study that tests it where that can be done (`fewer reproduce STUDY`)
 and our numbers. Code judges it from the files in `results/`; `fewer reproduce --claims --out results` prints the same,
 and judges results of your own. p is of a two-sided permutation test over seeds; behind it stands p corrected for all
 tests of the same paper (Holm)."""

@@ -10,8 +10,8 @@ from .records import ROOT, markdown, replaced, results
 __all__ = ["page"]
 
 SHOWN = {  # the result: what is compared, and with what
-    "bench-speed": ("speed of packs", "onnxruntime with the same network dense"),
-    "bench-sparse": ("speed and size of pruned layers", "torch, onnxruntime, numpy, scipy; dense files"),
+    "bench-speed": ("speed of packs", "onnxruntime, dense"),
+    "bench-sparse": ("speed and size of pruned layers", "torch, onnxruntime, numpy, scipy"),
     "bench-attack": ("speed of attacks", "foolbox"),
     "bench-radar": ("rain extrapolated from radar: IoU and time", "pysteps"),
     "bench-nowcast": ("speed of training Swin-UNETR", "eager MONAI"),
@@ -40,7 +40,7 @@ def _ranges(records: dict[str, dict[str, Any]]) -> str:
         found = [float(match[1]) for cell in cells if (match := re.match(r"([\d.]+)x", cell))]
         behind = sum(ratio < 1 for ratio in found)
         rows.append([what, against, f"{min(found):.3g} to {max(found):.3g}", f"{behind} of {len(found)}"])
-    return markdown(["compared", "with", "times as good", "behind in"], rows)
+    return markdown(["compared", "with", "ratio", "behind in"], rows)
 
 
 def _compared(columns: list[str], row: list[Any]) -> list[Any]:

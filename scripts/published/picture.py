@@ -12,7 +12,7 @@ from typing import Any
 
 from .records import ROOT
 
-__all__ = ["PICTURES", "drawn", "numbers", "stale"]
+__all__ = ["FIELDS", "PICTURES", "drawn", "numbers", "stale"]
 
 FIELDS = ("vision", "cellfree", "control", "nowcast")
 PICTURES: dict[Path, tuple[str, ...]] = {  # and the fields they show

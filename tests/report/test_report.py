@@ -50,7 +50,7 @@ def test_the_page_has_every_part_and_fetches_nothing(report: Path) -> None:
     text = report.read_text()
     for part in ("What was trained", "How well it went", "Learning", "Under attack", "Voting", "Size and speed",
                  "Seen: dense", "Seen: snip90", "Seen: hardened (hardened)",
-                 "Which differences are real", "How to read this", "Where the numbers come from"):  # fmt: skip
+                 "differences are real", "How to read this", "Where the numbers come from"):  # fmt: skip
         assert part in text, part
     fetched = re.findall(r'(?:src|href)="(?!data:|#)([^"]*)"', text) + re.findall(r"url\(([^)]*)\)|@import", text)
     assert fetched == []
@@ -66,6 +66,8 @@ def test_the_page_opens_with_a_line_and_a_picture_of_each_system(report: Path) -
     for panel in ("weights left", "file, lossless", "one sample", "accuracy", "accuracy under attack"):
         assert f"<b>{panel}</b>" in first, panel
     assert first.count('class="track"') == 5 * 3 and "µs" in first
+    apart = re.search(r"Difference from dense: \+?(−?[\d.]+) points \(([+−][\d.]+) to ([+−][\d.]+)\)", first)
+    assert apart and ("not told apart" in first) == (apart[2].startswith("−") and apart[3].startswith("+"))
 
 
 def test_a_run_has_one_colour_throughout(report: Path) -> None:
@@ -92,7 +94,12 @@ def test_differences_are_told_in_words_and_to_programs(
     said = report.with_suffix(".txt").read_text().splitlines()
     told = r"(Real|Not shown): hardened .* accuracy under fgsm:0.2, .* points .*\(the same 50 images, exact sign test, "
     assert any(re.match(told + r"Holm over \d comparisons\)", line) for line in said)
-    assert html.escape(said[0]) in report.read_text()
+    text = report.read_text()
+    first = re.sub("<[^>]*>", "", text[: text.index("</section>")])  # the summary says it, before any picture
+    assert all(html.escape(line) in first for line in said[:-1])  # the last is the report's path
+    real = sum(line.startswith("Real: ") for line in said)
+    assert f"{real} of {len(said) - 1} differences are real" in first
+    assert "fewer: " not in text[: text.index("</h1>")] and "3 networks, measured</h1>" in text
     words = ["report", str(runs / "snip90"), str(runs / "hardened"), "--attack", "none", "--compare", "--json"]
     assert main([*words, "-o", str(runs / "two.html")]) == 0
     (found,) = json.loads(capsys.readouterr().out)["differences"]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fewer.bench.load import serving
+from fewer.report.description import shown
 from tests.looks import COMPLETE, look
 from tests.serve.browsing import CHROMIUM, SIZES, Visit
 
@@ -29,7 +30,7 @@ def test_a_page_opens_without_a_violation_a_shift_or_an_error(
     browser: Any, everything: serving, name: str, size: str, scheme: str
 ) -> None:
     seen = look(browser, everything.url, name, size, scheme, COMPLETE[name])
-    assert seen.clean, seen
+    assert seen.clean and seen.shifted == 0, seen
 
 
 def test_a_share_of_tested_images_has_wilsons_interval(browser: Any, everything: serving) -> None:
@@ -41,4 +42,14 @@ def test_a_share_of_tested_images_has_wilsons_interval(browser: Any, everything:
     assert found["metrics"]["test_images"] == 2000
     # 1,923 of 2,000 are right: Wilson's interval as R's prop.test(1923, 2000, correct = FALSE) has it
     assert found["metrics"]["accuracy"] == 0.9615 and "95.2 to 96.9\u00a0%" in row.inner_text()
+    page.context.close()
+
+
+def test_a_figure_of_a_pack_is_rounded_as_reports_round_it(browser: Any, everything: serving) -> None:
+    page = Visit(browser, everything.url, SIZES["desk"], "light").page
+    page.goto(everything.url)
+    shares = [0.9325, 0.9335, 0.9152, 0.005, 0.0, 1.0]  # the first two are ties
+    said = page.evaluate("async (all) => { const { percent } = await import('/static/base.js'); "
+                         "return all.map((one) => percent(one, 1)); }", shares)  # fmt: skip
+    assert [one.replace("\u00a0", " ") for one in said] == [shown(share, share=True) for share in shares]
     page.context.close()

@@ -12,7 +12,6 @@ from fewer.core.system import imported
 from fewer.ensemble.combine import combine
 from fewer.packs import VALUES
 from fewer.report.attacks import shortened
-from fewer.report.certainty.compare import verdicts
 from fewer.report.chart import bars, curves
 from fewer.report.description import in_words, metric_of, microseconds, shown
 from fewer.report.groups import Group, run_name
@@ -23,7 +22,7 @@ from fewer.report.page import Card, abreast, cards, details, figure, heading, ta
 __all__ = ["chapter"]
 
 
-def chapter(measured: Measured, limit: int, *, compare: bool = False) -> list[str]:
+def chapter(measured: Measured, limit: int) -> list[str]:
     """Parts of the section: what one sees at once, then what only some want to read, folded."""
     folded = {
         "How well it went: every figure": _quality(measured),
@@ -35,7 +34,6 @@ def chapter(measured: Measured, limit: int, *, compare: bool = False) -> list[st
     return [
         words(system_of(measured.task).description.lead),
         _cards(measured),
-        *(_compared(measured) if compare else []),
         *_attacked(measured),
         *_pictures(measured),
         *[details(title, "".join(parts)) for title, parts in folded.items() if parts],
@@ -116,14 +114,6 @@ def _quality(measured: Measured) -> list[str]:
 def _change(measured: Measured, group: Group) -> str:
     change = measured.against_dense(group)
     return measured.change(*change.found[:3]) if change else "-"
-
-
-def _compared(measured: Measured) -> list[str]:
-    found = verdicts(measured)
-    if not found:
-        return []
-    said = "".join(f"<li>{html.escape(one.sentence)}</li>" for one in found)
-    return [heading("Which differences are real"), f"<ul>{said}</ul>"]
 
 
 def _against_sparsity(measured: Measured) -> str:

@@ -59,7 +59,9 @@ def shown(value: float, share: bool) -> str:
     """A number as people write it."""
     if not math.isfinite(value):
         return "-"
-    return f"{100 * value:.1f} %" if share else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    if share:
+        return f"{100 * value:.1f} %"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3f}" if 0.1 <= abs(value) < 1 else f"{value:.3g}"
 
 
 def microseconds(value: float) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from fewer.core.html_table import table_rows
 from fewer.report.style import COLOURS, SCRIPT, STYLE
 
-__all__ = ["Card", "Page", "abreast", "cards", "details", "figure", "heading", "table", "words"]
+__all__ = ["Card", "Page", "abreast", "cards", "details", "figure", "heading", "items", "table", "words"]
 
 
 Card = tuple[str, str, str]  # a large figure, what it is, and its change
@@ -85,6 +85,13 @@ def _anchor(heading: str) -> str:
 def words(text: str) -> str:
     """A paragraph."""
     return f"<p>{html.escape(text)}</p>"
+
+
+def items(lines: Iterable[str]) -> str:
+    """A list of sentences whose first part stands out."""
+    parts = (html.escape(line).partition(", ") for line in lines)
+    lists = (f'<li><b>{head}</b><span class="soft">{comma}{rest}</span></li>' for head, comma, rest in parts)
+    return f"<ul>{''.join(lists)}</ul>"
 
 
 def heading(text: str) -> str:

@@ -8,14 +8,17 @@ from typing import Any
 from fewer.core.files.run_folder import Folder
 from fewer.core.registry import system_of
 from fewer.report.attacks import budgets
+from fewer.report.certainty.compare import verdicts
 from fewer.report.chapter import chapter
 from fewer.report.groups import grouped, run_name
 from fewer.report.measured import Measured, measure
-from fewer.report.page import Page, table, words
+from fewer.report.page import Page, heading, items, table, words
 from fewer.report.summary import summary
 from fewer.run.load import Trained
 
 __all__ = ["measured_of", "page_from", "page_of", "run_name"]
+
+_FEW = 2  # names in a title
 
 
 def measured_of(runs: Sequence[Trained], attacks: Sequence[str] = (), limit: int = 500) -> list[Measured]:
@@ -40,10 +43,13 @@ def page_from(
 ) -> Page:
     """The same of what was measured before."""
     count = f"{len(runs)} run{'s' if len(runs) > 1 else ''}"
-    page = Page(title, f"{count}; everything below was measured from their files, on this machine.")
-    page.add("Summary", *summary(every))
+    page = Page(title or _titled(every), f"{count}; everything below was measured from their files, on this machine.")
+    found = [verdict for one in every for verdict in verdicts(one)] if compare else []
+    said = [verdict.sentence for verdict in sorted(found, key=lambda verdict: not verdict.real)]
+    real = [heading(f"{sum(verdict.real for verdict in found)} of {len(said)} differences are real"), items(said)]
+    page.add("Summary", *(real if said else []), *summary(every))
     for one in every:
-        page.add(system_of(one.task).description.heading, *chapter(one, limit, compare=compare))
+        page.add(system_of(one.task).description.heading, *chapter(one, limit))
     page.add("How to read this", *_reading())
     page.add(
         "Where the numbers come from",
@@ -54,6 +60,12 @@ def page_from(
         ),
     )
     return page
+
+
+def _titled(every: Sequence[Measured]) -> str:
+    """What is shown, where nobody gave it a title."""
+    names = [group.name for one in every for group in one.groups]
+    return f"{' and '.join(names) if len(names) <= _FEW else f'{len(names)} networks'}, measured"
 
 
 def _reading() -> list[str]:

@@ -48,6 +48,9 @@ def headline(measured: Measured) -> str:
     told += f", {label} {shown(least.metric(measured.name).mean, share)}"
     if dense is not None and dense.name != least.name:
         told += f" instead of {shown(dense.metric(measured.name).mean, share)}"
+        change = measured.against_dense(least)
+        if change is not None and change.found.low <= 0 <= change.found.high:
+            told += ", not told apart"
     return f"{told}."
 
 

@@ -12,7 +12,7 @@ from PIL import Image
 
 from fewer.core.engines.evaluate import predictor
 from fewer.run.load import Trained
-from fewer.systems.nowcast.pictures import by_hour, by_lead, film
+from fewer.systems.nowcast.pictures import by_hour, by_lead, film, leading
 from fewer.systems.nowcast.report import rained
 from fewer.systems.nowcast.task.scores.shares import remark, wet_shares
 from fewer.systems.nowcast.task.settings import Settings
@@ -45,6 +45,13 @@ def test_figures_are_pictures_of_some_size() -> None:
     for content in (by_hour(*fields(), title="a window"), by_lead(curves)):
         with Image.open(io.BytesIO(content)) as picture:
             assert picture.format == "PNG" and min(picture.size) > 200
+
+
+def test_of_many_lines_those_that_lead_at_some_time_are_named() -> None:
+    early, late = [0.9] * 4 + [0.1] * (LEADS - 4), [0.1] * 4 + [0.8] * (LEADS - 4)
+    others = {f"other {number}": [0.2] * LEADS for number in range(20)}
+    assert leading({**others, "late": late, "early": early}) == ["late", "early"]
+    assert leading({"one": early, "two": [0.0] * LEADS}) == ["one", "two"]
 
 
 def test_a_forecast_of_rain_everywhere_is_remarked_upon() -> None:

@@ -13,7 +13,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Arguments."""
     parser.add_argument("run", nargs="+", help="finished run folders, or the folder of `fewer smallest`")
     parser.add_argument("-o", "--out", default="report.html")
-    parser.add_argument("--title", default="fewer: report")
+    parser.add_argument("--title", default="", help="above the page; else the names of what is shown")
     add_attack(parser, "repeatable")
     parser.add_argument("--compare", action="store_true", help="say in words which differences between runs are real")
     parser.add_argument("--limit", type=int, default=500, help="test samples to attack")

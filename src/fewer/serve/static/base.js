@@ -56,7 +56,13 @@ export function onTheme(draw) {
 }
 
 export const whole = (number) => Math.round(number).toLocaleString("en");
-export const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)}\u00a0%`;
+// as reports and cards round, so that one figure reads the same everywhere: of a tie to the even digit
+function rounded(number, digits) {
+  const up = number.toFixed(digits);
+  const tie = Math.abs(number * 2 ** (digits + 1)) % 2 === 1; // exact: a product with a power of two
+  return tie && "13579".includes(up.at(-1)) ? (number - 1e-6).toFixed(digits) : up;
+}
+export const percent = (share, digits = 0) => `${rounded(100 * share, digits)}\u00a0%`;
 export const kilobytes = (bytes) => `${bytes < 9500 ? (bytes / 1000).toFixed(1) : Math.round(bytes / 1000)} kB`;
 
 // Only the newest question matters: older answers are dropped, and one question runs at a time.

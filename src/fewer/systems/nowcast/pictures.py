@@ -13,7 +13,7 @@ from fewer.core.errors import MissingExtra
 from fewer.report.figure import png
 from fewer.systems.nowcast.task.scores.shares import A_HOUR, remark, wet_shares
 
-__all__ = ["by_hour", "by_lead", "film"]
+__all__ = ["by_hour", "by_lead", "film", "leading"]
 
 Field = NDArray[Any]
 
@@ -56,7 +56,7 @@ def by_lead(curves: Mapping[str, Sequence[float]], *, label: str = "IoU") -> byt
 
     figure = Figure(figsize=(9, 4), layout="constrained")
     panel = figure.subplots()
-    first = _leading(curves)
+    first = leading(curves)
     others = [name for name in curves if name not in first]
     for name in [*others, *first]:
         style = {"color": f"C{first.index(name)}", "label": name} if name in first else {"color": "0.8", "zorder": 1}
@@ -69,7 +69,7 @@ def by_lead(curves: Mapping[str, Sequence[float]], *, label: str = "IoU") -> byt
     return png(figure, dpi=120)
 
 
-def _leading(curves: Mapping[str, Sequence[float]]) -> list[str]:
+def leading(curves: Mapping[str, Sequence[float]]) -> list[str]:
     """All names where there are few; else those that are the best at some lead time, in the order given."""
     if len(curves) <= _FEW:
         return list(curves)
