@@ -75,6 +75,7 @@ class Difference(NamedTuple):
 
 
 def wilson(right: int, count: int) -> tuple[float, float]:
+    """The 95 % interval of a share of right answers."""
     share, room = right / count, _Z**2 / count
     centre = (share + room / 2) / (1 + room)
     half = _Z / (1 + room) * math.sqrt(share * (1 - share) / count + room / (4 * count))
