@@ -35,7 +35,7 @@ def removed(pack: Pack) -> float:
 
 
 def stored_as(pack: Pack) -> str:
-    """How most of its numbers are written: "float32", "float16" or "int8"; biases and normalisers may be exact beside it."""
+    """How most of its numbers are written: "float32", "float16" or "int8"; some may be exact beside them."""
     tensors, sizes = pack.tensors(), Counter[str]()
     for name, kind in pack.kinds.items():
         sizes[kind] += tensors[name].size if kind != "raw" else 0

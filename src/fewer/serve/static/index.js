@@ -18,7 +18,7 @@ function frame({ task, title, heading, line, tile }, { sentence }, models) {
   const { big, rest, beside: compared, model } = sentence ? sentence(models) : tile ? { big: "\u00a0", rest: line } : plainly(models);
   const canvas = make("canvas", { role: "img", "aria-label": `${heading}: a live picture` });
   const link = make("a", { href: `/${task}` }, `${title}\u00a0→`);
-  const size = model ? [make("span", {}, ` · ${whole(model.kept)} weights in ${kilobytes(model.bytes)}`)] : [];
+  const size = model ? [make("span", {}, ` · a file of ${kilobytes(model.bytes)}`)] : [];
   const beside = make("p", { class: "rest beside" }, compared ?? "\u00a0");
   const article = make("article", { class: "card tile", "data-task": task }, make("div", {}, canvas),
     make("div", {}, make("h2", {}, heading.split(":")[0], ...size), make("p", { class: "huge" }, big), make("p", { class: "rest" }, rest), ...(tile ? [beside] : []), link));

@@ -237,7 +237,9 @@ class CellFreeService(Service):
         judged = partial(choice_quality, survey.gap_db, threshold_db=world.settings.threshold_db, side=_QUALITY_PIXELS)
         found = judged(chosen, gain)
         clusters = world.clusters
-        every = (clusters.candidates[survey.master][:, :, None] == clusters.measured[survey.master][:, None]).any(axis=2)
+        every = (clusters.candidates[survey.master][:, :, None] == clusters.measured[survey.master][:, None]).any(
+            axis=2
+        )
         naive = judged(every, gain)  # who asks no network and lets all serve that were measured
         found["all_measured"] = {name: naive[name] for name in ("signal", "right")}
         return {**found, "typical": self._typical(model, world, found["signal"])}

@@ -22,7 +22,7 @@ from fewer.systems.control.task.worlds.environments import ENVIRONMENTS, environ
 __all__ = ["ControlService", "environment_of"]
 
 _FRAMES_A_SECOND = 25
-_LIMP_SECONDS = 1.6  # that are shown of a robot that fell, its motors off: by then it lies
+_LIMP_SECONDS = 1.6  # that are shown of a robot that fell, its motors off: by then it hardly moves
 _CAPSULE = 3  # MuJoCo's number for it
 _FARTHEST = 1e9  # of an observation, in its own units
 
@@ -161,7 +161,7 @@ def _lying_down(inner: Any, limbs: Array, half: Array, *, begun: int, shown: int
 
     Gymnasium calls it fallen as soon as it leans too far or is too low, and that may be in the air.
     """
-    frames = []
+    frames: list[list[list[float]]] = []
     for step in range(begun, begun + math.ceil(_LIMP_SECONDS / inner.dt)):
         if step * inner.dt * _FRAMES_A_SECOND >= shown + len(frames):
             frames.append(_limbs(inner.data, limbs, half))

@@ -52,7 +52,7 @@ class Showcase:
         return [float(a / max(b, 1)) for a, b in zip(both, either)]
 
     def typical(self, said: Array) -> int:
-        """The window whose IoU, of all lead times together, is nearest to the mean of all windows; `said` as in `iou`."""
+        """The window whose IoU over all lead times is nearest to the mean of all windows; `said` as in `iou`."""
         seen = self.fell != BLIND
         wet, called = (self.fell >= _RAIN_MM_PER_HOUR * RATE_STEPS) & seen, said & seen
         both, either = (part.sum((1, 2, 3)) for part in (wet & called, wet | called))
@@ -68,7 +68,9 @@ class Showcase:
         into = io.BytesIO()
         said: dict[str, Any] = {f"rival_{name}": np.packbits(rain, axis=-1) for name, rain in self.rivals.items()}
         missing = np.packbits(self.missing > 0, axis=-1)
-        np.savez_compressed(into, bands=bands, low=low, high=high, fell=self.fell, missing=missing, opening=self.opening, **said)
+        np.savez_compressed(
+            into, bands=bands, low=low, high=high, fell=self.fell, missing=missing, opening=self.opening, **said
+        )
         return into.getvalue()
 
     @classmethod

@@ -46,7 +46,6 @@ export function tell(found, area) {
 export function tellMap(quality, area) {
   byId("gained").textContent = `${percent(quality.signal)} of the signal from ${area.measured} measurements instead of ${area.access_points.length}`;
   const { all_measured: every } = quality;
-  byId("whole").textContent = `Without a network: the strongest alone ${percent(quality.master_signal)}; all ${area.measured} that were measured ${percent(every.signal)}, `
-    + `but exactly the right ones at ${percent(every.right)} of places, not ${percent(quality.right)}.`;
-  byId("right").textContent = ` (${percent(quality.right)} of ${whole(quality.side ** 2)} places)`;
+  byId("whole").textContent = `Without a network: the strongest alone ${percent(quality.master_signal)}; all ${area.measured} that were measured ${percent(every.signal)}.`;
+  byId("right").textContent = ` (${percent(quality.right)} of ${whole(quality.side ** 2)} places; ${percent(every.right)} if all measured served)`;
 }

@@ -96,7 +96,7 @@ const put = newest(asking, (answer) => {
   document.querySelectorAll("#members input").forEach((box) => { box.disabled = !(box.value in weather.models); });
   byId("other").textContent = `Other weather (${current + 1} of ${weather.windows})`;
   byId("about").textContent = `The weather is generated, so what fell is known: of ${weather.drawn} test windows these are the ${weather.windows} `
-    + `with most rain in the first four hours; first comes the one on which the networks that come with fewer score nearest to their mean. ${tested()}The map is ${weather.size * weather.pixel_km} km wide. Rain is ${weather.rain_mm_per_hour} mm/h and more.`;
+    + `with most rain in the first four hours; first comes the one on which the networks of the package score nearest to their mean. ${tested()}The map is ${weather.size * weather.pixel_km} km wide. Rain is ${weather.rain_mm_per_hour} mm/h and more.`;
   map.dataset.window = current;
   ready();
   measure();

@@ -24,9 +24,9 @@ export function sentence(all) {
   const models = grey(all).length ? grey(all) : all;
   const model = hero(models);
   const big = isDense(model) ? `${percent(model.metrics.accuracy ?? 0)} right` : `${sparsity(model)} fewer weights`;
-  const full = fullOf(model, models).map((other) => `${percent(other.metrics[PGD])}${other.hardened ? "" : " if not hardened"}`);
-  const [share, how] = full.length || !(SUITE in model.metrics) ? [model.metrics[PGD], "under attack"] : [model.metrics[SUITE], "under the worst of seven attacks"];
-  const beside = full.length ? `With all weights ${full.sort().reverse().join(", ")}.` : undefined;
+  const full = fullOf(model, models).map((other) => `${other.hardened ? "" : "not hardened "}${percent(other.metrics[PGD])}`);
+  const [share, how] = full.length || !(SUITE in model.metrics) ? [model.metrics[PGD], "attacked at 30 %"] : [model.metrics[SUITE], "under the worst of seven attacks at 30 %"];
+  const beside = full.length ? `With all weights ${full.sort().join("; ")}.` : undefined;
   const range = model.metrics.test_images ? ` (${interval(share, model.metrics.test_images, 0)})` : "";
   const rest = share ? `and still right on ${percent(share)}${range} of handwritten digits ${how}, which it was trained for (hardened).`
     : `and right on ${percent(model.metrics.accuracy ?? 0)} of handwritten digits.`;
