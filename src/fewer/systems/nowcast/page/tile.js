@@ -26,7 +26,7 @@ export async function picture(canvas, models, told) {
   const [score, ...rivals] = Object.values(scores(weather, [name]));
   const without = rivals.length ? `; without a network ${percent(Math.max(...rivals.map((rival) => rival.all ?? 0)))} at best` : "";
   told("rain over four hours: blue where it was forecast and fell, yellow where it was forecast alone, red where it fell alone",
-    `Here ${percent(score.all ?? 0)} of the rain is in the right place${without}.`);
+    `In the weather shown, ${percent(score.all ?? 0)} of the rain is in the right place${without}.`);
   const first = Math.min(typical(score), steps - 1);
   animate(canvas, (clock) => {
     // it begins and rests at the typical time, and in between goes once around

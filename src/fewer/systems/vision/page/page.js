@@ -31,7 +31,7 @@ function grouped(models) {
     const key = model.settings.filter((word) => /^(network|contrast|data)=/.test(word)).join(", ") || "network";
     by.set(key, [...(by.get(key) || []), model]);
   }
-  const some = [...by].map(([key, members]) => ({ title: `${members.length} of one kind (${key})`, members }));
+  const some = [...by].map(([key, members]) => ({ title: `${members.length} of one architecture (${key.replaceAll(/\w+=/g, "")})`, members }));
   some.sort((a, b) => b.members.length - a.members.length);
   if (some.length > 1 && models.length <= 8) some.push({ title: "all of them", members: models });
   const here = some.findIndex(({ members }) => members.some((model) => model.name === asked()));
