@@ -58,7 +58,8 @@ function walk(on) {
 
 // a closed way through the whole town; the network is asked five times a second
 function stroll(seconds) {
-  const angle = 2 * Math.PI * Math.max(0, seconds - REST) / LAP;
+  if (seconds < REST) return;
+  const angle = 2 * Math.PI * (seconds - REST) / LAP;
   const way = (turn) => [metres(area, 0.5 + 0.36 * Math.sin(turn), 0), metres(area, 0.5 + 0.34 * Math.sin(2 * turn + 0.6), 1)];
   const near = (1 + Math.cos(angle)) / 2;
   const [from, now] = [way(0), way(angle)];
@@ -96,7 +97,7 @@ map.addEventListener("keydown", (event) => {
   walk(false);
   placed(phone.x_m + dx * area.side_m / 50, phone.y_m + dy * area.side_m / 50);
 });
-byId("walk").addEventListener("click", () => walk(!walking));
+byId("walk").addEventListener("click", () => { clock = Math.max(clock, REST); walk(!walking); });
 byId("layer").addEventListener("change", paint);
 
 async function load() {
