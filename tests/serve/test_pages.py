@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -126,14 +127,39 @@ def test_a_drawn_digit_is_read_and_the_attack_changes_an_ordinary_mind(visit: Vi
         page.keyboard.press("ArrowDown")
     page.locator("article[data-clean='1']").nth(1).wait_for()  # a one, say both networks
     page.locator("#budget").fill("0")
-    assert page.locator("#strip li.right").count() == 2
-    slider, verdicts = page.locator("#budget").bounding_box(), page.locator("#strip").bounding_box()
+    assert page.locator("#verdict").inner_text() == "Not attacked yet, and says 1: ordinary, pruned and hardened."
+    slider, verdicts = page.locator("#budget").bounding_box(), page.locator("#verdict").bounding_box()
     page.mouse.wheel(0, 600)
     height = page.evaluate("window.innerHeight")
     assert all(one["y"] >= 0 and one["y"] + one["height"] <= height for one in (slider, verdicts))
     visit.end(tmp_path / "vision.png")
 
 
+QUARTET = ["digits-dense", "digits-pruned", "digits-hardened", "digits-pruned-hardened"]
+
+
+def test_four_networks_fit_a_screen_and_a_sentence_that_follows_the_slider(browser: Any) -> None:
+    with serving(QUARTET) as server:
+        page = Visit(browser, server.url, SIZES["desk"], "light").page
+        page.goto(f"{server.url}/vision")
+        page.wait_for_function("() => document.getElementById('verdict').textContent.includes('Still right')")
+        cards = page.locator("article.network")
+        assert cards.count() == 4
+        for card in cards.all():
+            box = card.bounding_box()
+            assert box["y"] + box["height"] <= SIZES["desk"][1] and "breaks at" in card.inner_text()
+        for budget in (1, 8, 25):
+            page.locator("#budget").fill(str(budget))
+            fooled = {one.inner_text().split("\n")[0] for one in cards.all() if "now says" in one.inner_text()}
+            said = dict(re.findall(r"(Now fooled|Still right): ([a-z, ]+)\.", page.locator("#verdict").inner_text()))
+            assert set(said.get("Now fooled", "").split(", ")) - {""} == fooled
+            assert sum(len(names.split(", ")) for names in said.values()) == 4
+        sizes = dict(zip(QUARTET, page.evaluate(_BITS, QUARTET)))
+        assert sizes["digits-dense"].endswith("at 32 bit") and sizes["digits-hardened"].endswith("at 16 bit")
+        page.context.close()
+
+
+_BITS = """(names) => names.map((name) => document.querySelector(`[data-model='${name}'] > .soft`).textContent)"""
 CLEARED = """() => {
   // clear while an answer about the digit is on its way
   const ask = window.fetch;

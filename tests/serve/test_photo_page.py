@@ -29,15 +29,15 @@ def test_a_photograph_is_chosen_attacked_and_judged_by_name(browser: Any, tmp_pa
         for name in PACKS:
             page.wait_for_selector(f"article[data-model='{name}'][data-clean='8']")
         page.locator("#budget").fill("0")
-        assert page.locator("#said").inner_text() == "0/255"
+        assert page.locator("#said").inner_text() == "0.0\u00a0% (0/255)"
         assert page.locator(".network .verdict").all_inner_texts() == ["says ship", "says ship"]
         changed = "document.querySelectorAll('.network canvas')[1].toDataURL()"
         before = page.evaluate(changed)
         page.locator("#budget").fill("16")
-        assert page.locator("#said").inner_text() == "16/255"
+        assert page.locator("#said").inner_text() == "6.3\u00a0% (16/255)"
         pruned = page.locator("article[data-model='photos-pruned']")
         assert pruned.locator(".verdict").inner_text().startswith("said ship, now says ")
-        assert pruned.locator(".breaks").inner_text().endswith("/255")
+        assert pruned.locator(".breaks").inner_text().endswith("/255)")
         assert page.evaluate(changed) != before
         visit.end(tmp_path / "photograph.png")
 

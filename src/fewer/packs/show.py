@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from fewer.core.html_table import shown
 if TYPE_CHECKING:
     from fewer.packs.runtime.runtime import Pack
 
-__all__ = ["count", "pack_shown", "removed"]
+__all__ = ["count", "pack_shown", "removed", "stored_as"]
 
 
 def count(pack: Pack) -> Count:
@@ -31,6 +32,14 @@ def count(pack: Pack) -> Count:
 def removed(pack: Pack) -> float:
     """Share of all its weights that pruning left out."""
     return 1.0 - count(pack).density
+
+
+def stored_as(pack: Pack) -> str:
+    """How most of its numbers are written: "float32", "float16" or "int8"; some may be exact beside them."""
+    tensors, sizes = pack.tensors(), Counter[str]()
+    for name, kind in pack.kinds.items():
+        sizes[kind] += tensors[name].size if kind != "raw" else 0
+    return max(sizes, key=lambda kind: sizes[kind], default="float32")
 
 
 def pack_shown(pack: Pack) -> str:

@@ -19,7 +19,7 @@ from fewer.packs.file.tensors import Array
 from fewer.packs.pack import Allowance, Pack, load
 from fewer.packs.program import Input, Time
 from fewer.packs.runtime.runtime import Network
-from fewer.packs.show import count
+from fewer.packs.show import count, stored_as
 
 __all__ = ["Model", "open_models"]
 
@@ -87,6 +87,7 @@ class Model:
             "version": self.version,
             "digest": f"sha256:{self.digest}",
             "bytes": self.size_bytes,
+            "values": stored_as(self.pack),
             "weights": left.weights,
             "kept": left.kept,
             "removed": round(1 - left.density, 4),

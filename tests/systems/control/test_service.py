@@ -63,6 +63,17 @@ def test_an_episode_is_the_one_gymnasium_plays(policies: TestClient) -> None:
     assert np.allclose(lengths, lengths[0], atol=0.003)  # bones do not stretch
 
 
+def test_a_robot_that_fell_is_filmed_without_its_motors_until_it_is_down() -> None:
+    with TestClient(Application(open_models(["control-hopper-99"]))) as client:
+        found = client.post("/v1/control/episode", json={"seed": 2, "seconds": 8.0}).json()
+    assert found["fell"] and found["seconds"] < 8
+    frames, rate = np.array(found["frames"]), found["frames_per_second"]
+    assert abs(len(frames) - rate * (found["seconds"] + 1.6)) <= 1
+    ends = frames[..., [1, 3]]  # heights, in metres
+    fall = round(found["seconds"] * rate)
+    assert ends[fall].max() > 1.5 and ends[-1].max() < 0.8 and -0.1 < ends[-1].min() < 0.1
+
+
 @pytest.mark.parametrize("body", [{"seconds": 100}, {"seconds": -1}, {"seed": -1}, {"seed": 1.5}, {"model": 3}])
 def test_an_episode_beyond_reason_is_refused(policies: TestClient, body: dict[str, object]) -> None:
     assert policies.post("/v1/control/episode", json=body).status_code == 422

@@ -17,7 +17,7 @@ from fewer.packs.pack import load
 from fewer.serve.app import Application
 from fewer.serve.bodies import write_npz
 from fewer.serve.models import open_models
-from fewer.systems.nowcast.showcase import Drawing, Showcase
+from fewer.systems.nowcast.showcase import SHIPPED, Drawing, Showcase
 from tests.waiting import until
 
 NPZ = {"content-type": "application/x-npz"}
@@ -83,13 +83,28 @@ def test_weather_survives_being_written_to_a_file(tmp_path: Path) -> None:
     missing, rain = (random.random((2, n, 12, 12)) < 0.3 for n in (4, 32))
     fell = random.integers(0, 256, (2, 32, 12, 12)).astype(np.uint8)
     (tmp_path / "weather.npz").write_bytes(
-        Showcase(satellite, missing.astype(np.float32), fell, {"still": rain}).written()
+        Showcase(satellite, missing.astype(np.float32), fell, {"still": rain}, opening=1).written()
     )
     again = Showcase.read(tmp_path / "weather.npz")
     step = np.ptp(satellite, axis=(0, 1, 3, 4)).max() / 63
     assert np.abs(again.satellite - satellite).max() <= 0.51 * step
     assert np.array_equal(again.missing, missing) and np.array_equal(again.fell, fell)
-    assert np.array_equal(again.rivals["still"], rain)
+    assert np.array_equal(again.rivals["still"], rain) and again.opening == 1
+
+
+def test_the_page_opens_with_the_window_on_which_the_zoos_networks_score_nearest_their_mean(rain: TestClient) -> None:
+    said, scores = [], []
+    shown = Showcase.read(SHIPPED)
+    for window in range(len(shown)):
+        found = rain.post("/v1/nowcast/forecast", json={"window": window}).json()
+        shares = [np.frombuffer(base64.b64decode(text), np.uint8) / 200 for text in found["models"].values()]
+        said.append(np.mean(shares, axis=0).reshape(32, SIZE, SIZE) >= 0.5)
+        fell = np.frombuffer(base64.b64decode(found["fell"]), np.uint8).reshape(32, SIZE, SIZE)
+        wet, called = (fell >= 2) & (fell < 255), said[-1] & (fell < 255)
+        scores.append((wet & called).sum() / (wet | called).sum())
+    nearest = int(np.argmin([abs(score - np.mean(scores)) for score in scores]))
+    assert shown.opening == shown.typical(np.stack(said)) == nearest
+    assert rain.post("/v1/nowcast/forecast", json={}).json()["window"] == nearest
 
 
 def test_weather_of_another_size_is_drawn_while_the_page_waits() -> None:

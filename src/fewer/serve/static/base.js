@@ -119,8 +119,11 @@ export const asked = () => new URLSearchParams(location.search).get("model");
 export const isDense = (model) => model.removed < 0.03;
 export const sparsity = (model) => percent(model.removed);
 
+// Files of as many weights differ in size where one has them in 32 bits and the other in 16.
+export const bits = ({ values }) => `${values.replace(/\D/g, "")} bit`;
+
 // How a model is said in a line.
 export function facts(model) {
   const kept = isDense(model) ? `all ${whole(model.weights)} weights` : `${whole(model.kept)} of ${whole(model.weights)} weights`;
-  return `${kept} · ${kilobytes(model.bytes)}`;
+  return `${kept} · ${kilobytes(model.bytes)} at ${bits(model)}`;
 }

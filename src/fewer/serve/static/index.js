@@ -1,5 +1,5 @@
 // The first page: what each system shows, every model with its figures, and how to call them.
-import { ask, byId, header, isDense, make, ready, trouble, whole } from "./base.js";
+import { ask, byId, header, isDense, kilobytes, make, ready, trouble, whole } from "./base.js";
 import { table } from "./models.js";
 
 // what can be said of any system; its own tile.js says it better
@@ -15,17 +15,23 @@ async function own({ task, tile }) {
 }
 
 function frame({ task, title, heading, line, tile }, { sentence }, models) {
-  const { big, rest } = sentence ? sentence(models) : tile ? { big: "\u00a0", rest: line } : plainly(models);
+  const { big, rest, beside: compared, model } = sentence ? sentence(models) : tile ? { big: "\u00a0", rest: line } : plainly(models);
   const canvas = make("canvas", { role: "img", "aria-label": `${heading}: a live picture` });
   const link = make("a", { href: `/${task}` }, `${title}\u00a0→`);
+  const size = model ? [make("span", {}, ` · a file of ${kilobytes(model.bytes)}`)] : [];
+  const beside = make("p", { class: "rest beside" }, compared ?? "\u00a0");
   const article = make("article", { class: "card tile", "data-task": task }, make("div", {}, canvas),
-    make("div", {}, make("h2", {}, heading.split(":")[0]), make("p", { class: "huge" }, big), make("p", { class: "rest" }, rest), link));
-  return { article, canvas };
+    make("div", {}, make("h2", {}, heading.split(":")[0], ...size), make("p", { class: "huge" }, big), make("p", { class: "rest" }, rest), ...(tile ? [beside] : []), link));
+  return { article, canvas, beside };
 }
 
-async function draw({ article, canvas }, { picture }, models) {
+// the picture says what it shows, and what it measured beside that: what a full network, or none, would give
+async function draw({ article, canvas, beside }, { picture }, models) {
   if (!picture) return;
-  await picture(canvas, models, (label) => canvas.setAttribute("aria-label", label));
+  await picture(canvas, models, (label, measured) => {
+    canvas.setAttribute("aria-label", label);
+    if (measured) beside.textContent = measured;
+  });
   article.dataset.drawn = "yes";
 }
 
@@ -59,8 +65,7 @@ async function start() {
   const of = (task) => models.filter((model) => model.task === task);
   const pages = tasks.filter((task) => task.page);
   const light = models.filter((model) => model.removed > 0.5).length;
-  byId("lead").textContent = `${models.length} trained networks, ${light} of them with most of their weights removed, `
-    + "at work on this machine. Try to break one.";
+  byId("lead").textContent = `Weights are the numbers that a network has learnt. ${light} of these ${models.length} networks lost most of theirs: try to break one.`;
   const tiles = await Promise.all(pages.map(own));
   const frames = pages.map((task, index) => frame(task, tiles[index], of(task.task)));
   byId("tiles").append(...frames.map(({ article }) => article));

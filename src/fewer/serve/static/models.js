@@ -1,18 +1,17 @@
 // The table of a task's models: how many weights are left, how large the file is, and figures with what they mean.
-import { isDense, kilobytes, make, percent, sparsity, whole } from "./base.js";
+import { bits, isDense, kilobytes, make, percent, sparsity, whole } from "./base.js";
 
 const MOST = 3; // figures beside each model
 
 const shown = (value, metric) => (metric?.share ? percent(value, 1)
   : Math.abs(value) >= 100 ? whole(value) : Math.abs(value) >= 10 ? value.toFixed(1) : value.toFixed(3));
 
-// What 95 of 100 such samples would give: Wilson's interval, where the pack says how many were tested.
-function interval(value, metric, tested) {
-  if (!metric?.share || !tested) return "";
-  const [z, share] = [1.96, value];
+// What 95 of 100 such samples would give, by Wilson, of a share among so many that were tested.
+export function interval(share, tested, digits) {
+  const z = 1.96;
   const middle = (share + z * z / (2 * tested)) / (1 + z * z / tested);
   const half = z / (1 + z * z / tested) * Math.sqrt(share * (1 - share) / tested + z * z / (4 * tested * tested));
-  return `${(100 * Math.max(0, middle - half)).toFixed(1)} to ${percent(Math.min(1, middle + half), 1)}`;
+  return `${(100 * Math.max(0, middle - half)).toFixed(digits)} to ${percent(Math.min(1, middle + half), digits)}`;
 }
 
 // the ones that the system names first, then the others, as far as any model has them
@@ -23,8 +22,8 @@ function figures({ first_metrics: first, metrics }, models) {
 }
 
 function figure({ metrics }, name, metric) {
-  const range = interval(metrics[name], metric, metric?.cases || metrics.test_images);
-  return [`${shown(metrics[name], metric)} `, ...(range ? [make("small", {}, range)] : [])];
+  const tested = metric?.cases || metrics.test_images;
+  return [`${shown(metrics[name], metric)} `, ...(metric?.share && tested ? [make("small", {}, interval(metrics[name], tested, 1))] : [])];
 }
 
 // The figures of the columns; where the last of them are missing, what was measured instead.
@@ -43,7 +42,7 @@ function line(task, names, model) {
     ? make("a", { href: `/${task.task}?model=${encodeURIComponent(model.name)}` }, model.name) : model.name;
   const left = isDense(model) ? "none removed" : `${sparsity(model)} removed`;
   return make("tr", {}, make("th", { scope: "row" }, title, ...(model.note ? [make("small", {}, model.note)] : [])),
-    make("td", {}, whole(model.kept), make("small", {}, left)), make("td", {}, kilobytes(model.bytes)),
+    make("td", {}, whole(model.kept), make("small", {}, left)), make("td", {}, kilobytes(model.bytes), make("small", {}, `at ${bits(model)}`)),
     ...cells(model, names, task.metrics));
 }
 
@@ -55,7 +54,7 @@ export function table(task, models) {
   });
   const head = make("tr", {}, make("th", { scope: "col" }, "network"),
     make("th", { scope: "col" }, "weights left", make("small", {}, "numbers it computes with")),
-    make("th", { scope: "col" }, "file", make("small", {}, "all that is needed to run it")), ...heads);
+    make("th", { scope: "col" }, "file", make("small", {}, "all that is needed to run it; most numbers at 32 or at 16 bit")), ...heads);
   const order = [...models].sort((a, b) => b.kept - a.kept);
   return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `networks of ${task.heading}` },
     make("table", { class: "later" }, make("caption", {}, task.heading.split(":")[0]), make("thead", {}, head),

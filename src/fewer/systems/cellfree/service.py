@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -29,6 +30,7 @@ __all__ = ["CellFreeService"]
 
 _PIXELS = 96  # of the map's background, a side
 _QUALITY_PIXELS = 64  # of the layer that shows where the choice is right, a side
+_COARSE = 8  # places, a side, of which the page opens with the most typical
 _LOUDEST = 10_000  # dB
 _HEARD = "signal of the master, then of the access points that its phones measure; null for one not reported"
 _FURTHEST_M = 1e8  # from the origin of whatever coordinates a network has
@@ -232,9 +234,26 @@ class CellFreeService(Service):
         chosen = model.predict(arrays) >= 0.5
         chosen[:, 0] = True
         gain = world.deployment.audible(places)[1]
-        return choice_quality(
-            survey.gap_db, chosen, gain, threshold_db=world.settings.threshold_db, side=_QUALITY_PIXELS
+        judged = partial(choice_quality, survey.gap_db, threshold_db=world.settings.threshold_db, side=_QUALITY_PIXELS)
+        found = judged(chosen, gain)
+        clusters = world.clusters
+        every = (clusters.candidates[survey.master][:, :, None] == clusters.measured[survey.master][:, None]).any(
+            axis=2
         )
+        naive = judged(every, gain)  # who asks no network and lets all serve that were measured
+        found["all_measured"] = {name: naive[name] for name in ("signal", "right")}
+        return {**found, "typical": self._typical(model, world, found["signal"])}
+
+    def _typical(self, model: Model, world: Any, signal: float) -> dict[str, float]:
+        """Where a phone's share of the signal is nearest to the mean of the whole area."""
+
+        def apart(place: Place) -> float:
+            share: float = self.place(place)["signal"]["chosen"]
+            return abs(share - signal)
+
+        where = np.round(world.deployment.grid(_COARSE), 3).tolist()
+        nearest = min((Place(x_m=x, y_m=y, model=model.name) for x, y in where), key=apart)
+        return {"x_m": nearest.x_m, "y_m": nearest.y_m}
 
     def place(self, place: Place) -> dict[str, Any]:
         """A phone at a place: reports, choice, truth."""

@@ -22,6 +22,7 @@ from fewer.systems.control.task.worlds.environments import ENVIRONMENTS, environ
 __all__ = ["ControlService", "environment_of"]
 
 _FRAMES_A_SECOND = 25
+_LIMP_SECONDS = 1.6  # that are shown of a robot that fell, its motors off: by then it hardly moves
 _CAPSULE = 3  # MuJoCo's number for it
 _FARTHEST = 1e9  # of an observation, in its own units
 
@@ -139,7 +140,10 @@ def _filmed(model: Model, simulator: Any, wish: Wish) -> dict[str, Any]:
         total, steps = total + float(reward), steps + 1
         if ended or cut:
             break
-    frames.append(_limbs(inner.data, limbs, half))
+    if ended:
+        frames += _lying_down(inner, limbs, half, begun=steps, shown=len(frames))
+    else:
+        frames.append(_limbs(inner.data, limbs, half))
     return {
         "frames_per_second": _FRAMES_A_SECOND,
         "radius": np.round(radius, 4).tolist(),
@@ -150,6 +154,19 @@ def _filmed(model: Model, simulator: Any, wish: Wish) -> dict[str, Any]:
         "fell": bool(ended),
         "mass_kg": round(float(inner.model.body_mass.sum()), 2),
     }
+
+
+def _lying_down(inner: Any, limbs: Array, half: Array, *, begun: int, shown: int) -> list[list[list[float]]]:
+    """What becomes of a robot after `begun` steps once its motors are off.
+
+    Gymnasium calls it fallen as soon as it leans too far or is too low, and that may be in the air.
+    """
+    frames: list[list[list[float]]] = []
+    for step in range(begun, begun + math.ceil(_LIMP_SECONDS / inner.dt)):
+        if step * inner.dt * _FRAMES_A_SECOND >= shown + len(frames):
+            frames.append(_limbs(inner.data, limbs, half))
+        inner.do_simulation(np.zeros(inner.model.nu), inner.frame_skip)
+    return frames
 
 
 def _limbs(data: Any, limbs: Array, half: Array) -> list[list[float]]:

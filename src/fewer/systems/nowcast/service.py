@@ -39,10 +39,10 @@ _RAIN_MM_PER_HOUR = 0.2
 
 
 class Look(BaseModel):
-    """One of the windows."""
+    """One of the windows; the typical one where none is named."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    window: Annotated[int, Field(ge=0, lt=WINDOWS)] = 0
+    window: Annotated[int | None, Field(ge=0, lt=WINDOWS)] = None
 
 
 class NowcastService(Service):
@@ -93,7 +93,8 @@ class NowcastService(Service):
         weather = self._shown(size)
         if isinstance(weather, Drawing):
             return {"making": {"done": weather.done, "of": weather.of}}
-        satellite, missing = weather.satellite[look.window], weather.missing[look.window]
+        window = weather.opening if look.window is None else look.window
+        satellite, missing = weather.satellite[window], weather.missing[window]
         infrared = satellite[:, _INFRARED]
         cold = (infrared.max() - infrared) / max(float(np.ptp(infrared)), 1e-6)  # high clouds are cold, and shown white
         return {
@@ -103,12 +104,13 @@ class NowcastService(Service):
             "pixel_km": _PIXEL_KM,
             "rain_mm_per_hour": _RAIN_MM_PER_HOUR,
             "rate_steps": RATE_STEPS,
+            "window": window,
             "windows": len(weather),
             "drawn": DRAWN,
             "seen": _bytes(cold * 254),
-            "fell": _bytes(weather.fell[look.window]),
+            "fell": _bytes(weather.fell[window]),
             "models": self._said(satellite, missing),
-            "rivals": {name: _bytes(rain[look.window]) for name, rain in weather.rivals.items()},
+            "rivals": {name: _bytes(rain[window]) for name, rain in weather.rivals.items()},
         }
 
     def _said(self, satellite: Array, missing: Array) -> dict[str, str]:

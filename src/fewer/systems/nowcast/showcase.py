@@ -38,6 +38,7 @@ class Showcase:
     missing: Array  # (windows, 4, size, size), float32
     fell: Array  # (windows, leads, size, size), uint8: `rain_codes`
     rivals: Mapping[str, Array]  # name -> (windows, leads, size, size), bool: rain as it forecasts without a network
+    opening: int = 0  # the window that the page shows first: `typical` of the zoo's networks
 
     def __len__(self) -> int:
         return len(self.fell)
@@ -50,6 +51,14 @@ class Showcase:
         both, either = (part.sum((1, 2)) for part in (wet & called, wet | called))
         return [float(a / max(b, 1)) for a, b in zip(both, either)]
 
+    def typical(self, said: Array) -> int:
+        """The window whose IoU over all lead times is nearest to the mean of all windows; `said` as in `iou`."""
+        seen = self.fell != BLIND
+        wet, called = (self.fell >= _RAIN_MM_PER_HOUR * RATE_STEPS) & seen, said & seen
+        both, either = (part.sum((1, 2, 3)) for part in (wet & called, wet | called))
+        scores = both / np.maximum(either, 1)
+        return int(np.abs(scores - scores.mean()).argmin())
+
     def written(self) -> bytes:
         """As a file: images in 64 levels, which is what networks are then given."""
         low, high = (part(self.satellite, axis=(0, 1, 3, 4), keepdims=True) for part in (np.min, np.max))
@@ -59,7 +68,9 @@ class Showcase:
         into = io.BytesIO()
         said: dict[str, Any] = {f"rival_{name}": np.packbits(rain, axis=-1) for name, rain in self.rivals.items()}
         missing = np.packbits(self.missing > 0, axis=-1)
-        np.savez_compressed(into, bands=bands, low=low, high=high, fell=self.fell, missing=missing, **said)
+        np.savez_compressed(
+            into, bands=bands, low=low, high=high, fell=self.fell, missing=missing, opening=self.opening, **said
+        )
         return into.getvalue()
 
     @classmethod
@@ -72,7 +83,8 @@ class Showcase:
         satellite = found["low"] + bands * (found["high"] - found["low"])
         unpacked = {name: np.unpackbits(part, axis=-1, count=size) for name, part in found.items() if _bits(name)}
         rivals = {name.removeprefix("rival_"): part > 0 for name, part in unpacked.items() if name != "missing"}
-        return cls(satellite.astype(np.float32), unpacked["missing"].astype(np.float32), found["fell"], rivals)
+        missing = unpacked["missing"].astype(np.float32)
+        return cls(satellite.astype(np.float32), missing, found["fell"], rivals, int(found["opening"]))
 
 
 def _bits(name: str) -> bool:

@@ -7,6 +7,7 @@ import { drawTown, metres, rightPicture, signalPicture, strengths } from "./town
 const map = byId("map");
 const ABOVE = 44; // pixels that the phone stays above a finger, so that one sees it
 const LAP = 60; // seconds of a round
+const REST = 5; // seconds that the phone stays where it opens
 let models = [];
 let area;
 let quality;
@@ -14,7 +15,8 @@ let phone;
 let found;
 let background;
 let walking = false;
-let clock = 0.12 * LAP;
+let clock = 0;
+let opening; // the most typical place, where the walk begins and ends
 let asking = 0;
 
 function draw() {
@@ -56,8 +58,12 @@ function walk(on) {
 
 // a closed way through the whole town; the network is asked five times a second
 function stroll(seconds) {
-  const angle = 2 * Math.PI * seconds / LAP;
-  move(metres(area, 0.5 + 0.36 * Math.sin(angle), 0), metres(area, 0.5 + 0.34 * Math.sin(2 * angle + 0.6), 1));
+  if (seconds < REST) return;
+  const angle = 2 * Math.PI * (seconds - REST) / LAP;
+  const way = (turn) => [metres(area, 0.5 + 0.36 * Math.sin(turn), 0), metres(area, 0.5 + 0.34 * Math.sin(2 * turn + 0.6), 1)];
+  const near = (1 + Math.cos(angle)) / 2;
+  const [from, now] = [way(0), way(angle)];
+  move(now[0] + near * (opening.x_m - from[0]), now[1] + near * (opening.y_m - from[1]));
   if (performance.now() - asking > 200) { asking = performance.now(); put(phone); }
 }
 
@@ -91,7 +97,7 @@ map.addEventListener("keydown", (event) => {
   walk(false);
   placed(phone.x_m + dx * area.side_m / 50, phone.y_m + dy * area.side_m / 50);
 });
-byId("walk").addEventListener("click", () => walk(!walking));
+byId("walk").addEventListener("click", () => { clock = Math.max(clock, REST); walk(!walking); });
 byId("layer").addEventListener("change", paint);
 
 async function load() {
@@ -100,7 +106,7 @@ async function load() {
   area = await ask(`/v1/cellfree/map?model=${name}`);
   [found, quality] = [undefined, undefined];
   const model = models.find((one) => one.name === area.model);
-  byId("removed").textContent = model && !isDense(model) ? ` with ${sparsity(model)} of its weights removed` : "";
+  byId("removed").textContent = model && !isDense(model) ? ` with ${sparsity(model)} fewer weights` : "";
   byId("few").textContent = area.measured;
   byId("many").textContent = area.access_points.length;
   byId("threshold").textContent = area.threshold_db;
@@ -111,9 +117,12 @@ async function load() {
     + (area.sends_dbm === null ? "Signals as they were measured." : `Signals are simulated, in dBm for access points (AP) that send ${area.sends_dbm} dBm (1 mW).`)
     + " Share of the signal: the power of those picked that should serve, as a share of the power of all that should.";
   paint();
-  placed(metres(area, 0.5, 0), metres(area, 0.5, 1));
   quality = await ask(`/v1/cellfree/quality?model=${name}`);
   tellMap(quality, area);
+  opening = quality.typical;
+  clock = 0;
+  move(opening.x_m, opening.y_m);
+  put(phone);
   paint();
 }
 

@@ -4,10 +4,10 @@ import { called } from "./town.js";
 
 const chip = (name, kind, words = "") => make("li", { class: kind }, words ? `${name}: ${words}` : name);
 
-function bar(share, other) {
+function bar(share, other, name) {
   const fill = make("i");
   fill.style.width = `${Math.round(100 * share)}%`;
-  return make("div", { class: other ? "bar other" : "bar" }, fill);
+  return make("div", { class: other ? "bar other" : "bar", ...(name && { role: "img", "aria-label": name, title: name }) }, fill);
 }
 
 function verdict(found) {
@@ -38,13 +38,14 @@ export function tell(found, area) {
   }));
   const order = found.candidates.map((one, index) => [one, found.probabilities[index]]).sort((a, b) => b[1] - a[1]);
   byId("candidates").replaceChildren(...order.flatMap(([one, share]) => [
-    make("span", {}, `${name(one)}${ideal.has(one) ? " ✓" : ""}`), bar(share, !chosen.has(one)),
-    make("span", {}, `${percent(share)}, ${one === found.master ? "strongest" : `${found.below_master_db[one].toFixed(0)} dB below`}`)]));
+    make("span", {}, `${name(one)}${ideal.has(one) ? " ✓" : ""}`), bar(share, !chosen.has(one), percent(share)),
+    make("span", {}, one === found.master ? "strongest" : `${found.below_master_db[one].toFixed(0)} dB below`)]));
 }
 
 // Over the whole map: against measuring everyone, and against the strongest alone.
 export function tellMap(quality, area) {
   byId("gained").textContent = `${percent(quality.signal)} of the signal from ${area.measured} measurements instead of ${area.access_points.length}`;
-  byId("whole").textContent = `Over ${whole(quality.side ** 2)} places all over the map the mean is ${percent(quality.signal)}; the strongest access point alone would give ${percent(quality.master_signal)}, `
-    + `measuring all ${area.access_points.length} gives 100 %. The picks are exactly right at ${percent(quality.right)} of the places.`;
+  const { all_measured: every } = quality;
+  byId("whole").textContent = `Without a network: the strongest alone ${percent(quality.master_signal)}; all ${area.measured} that were measured ${percent(every.signal)}.`;
+  byId("right").textContent = ` (${percent(quality.right)} of ${whole(quality.side ** 2)} places; ${percent(every.right)} if all measured served)`;
 }

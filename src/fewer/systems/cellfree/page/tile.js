@@ -11,10 +11,7 @@ export function sentence(models) {
   const model = hero(models);
   const measured = Object.values(model.inputs).find(({ shape }) => shape.length === 1)?.shape[0];
   const big = isDense(model) ? `${whole(model.weights)} weights` : `${sparsity(model)} fewer weights`;
-  const precision = model.metrics.other_precision;
-  const rest = precision === undefined ? "pick the antennas that serve your phone."
-    : `and from ${measured} signal readings it picks which antennas serve your phone: beside the strongest, ${percent(precision)} of its picks are right.`;
-  return { big, rest };
+  return { big, model, rest: `and from ${measured ?? "a few"} signal readings it picks which antennas together serve your phone.` };
 }
 
 export async function picture(canvas, models, told) {
@@ -25,9 +22,11 @@ export async function picture(canvas, models, told) {
     return { x_m: metres(area, 0.5 + 0.3 * Math.sin(angle), 0), y_m: metres(area, 0.5 + 0.26 * Math.sin(2 * angle + 0.6), 1) };
   });
   const asking = (place) => ask("/v1/cellfree/place", { ...place, model: name });
-  const found = [await asking(way[0])];
+  const [first, quality] = await Promise.all([asking(way[0]), ask(`/v1/cellfree/quality?model=${encodeURIComponent(name)}`)]);
+  const found = [first];
   const background = signalPicture(area);
-  told("a phone walks across a map; lines lead to the access points that serve it");
+  told("a phone walks across a map; lines lead to the access points that serve it",
+    `They catch ${percent(quality.signal)} of the signal; the strongest alone ${percent(quality.master_signal)}.`);
   animate(canvas, (clock) => {
     const at = Math.min((clock / 0.8) % PLACES, found.length - 0.51); // no further than is known yet
     const [from, to, part] = [way[Math.floor(at)], way[(Math.floor(at) + 1) % PLACES], at % 1];

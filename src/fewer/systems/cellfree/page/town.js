@@ -63,6 +63,17 @@ function marks({ context, width, height, rings }, at, area, found, phone) {
   for (const one of named) label(context, called(area, one), at(points[one]), { phone, taken, width, height });
 }
 
+// from a name that found no room nearby to its access point
+function line(context, from, to) {
+  context.beginPath();
+  context.moveTo(...from);
+  context.lineTo(...to);
+  context.lineWidth = 1.5;
+  context.strokeStyle = colour("ink");
+  context.stroke();
+}
+
+const NEAREST = 14; // pixels from an access point to its name
 const LONGEST = 16; // letters of a name on the map; the panel has all of it
 const overlap = (a, b) => Math.max(0, Math.min(a.x + a.width, b.x + b.width) - Math.max(a.x, b.x))
   * Math.max(0, Math.min(a.y + a.height, b.y + b.height) - Math.max(a.y, b.y));
@@ -75,15 +86,16 @@ export function label(context, name, [x, y], { phone, taken, width, height }) {
   const [wide, tall] = [context.measureText(text).width + 4, 17];
   const away = Math.atan2(y - phone[1], x - phone[0]);
   let best;
-  for (const [ring, turn] of [14, 26, 40].flatMap((ring) => [0, 1, -1, 2, -2, 3, -3, 4].map((turn) => [ring, turn]))) {
+  for (const [ring, turn] of [NEAREST, 26, 40].flatMap((ring) => [0, 1, -1, 2, -2, 3, -3, 4].map((turn) => [ring, turn]))) {
     const angle = (Math.round(away / (Math.PI / 4)) + turn) * Math.PI / 4;
     const [cosine, sine] = [Math.cos(angle), Math.sin(angle)];
     const box = { x: x + cosine * ring + (cosine - 1) * wide / 2, y: y + sine * ring + (sine - 1) * tall / 2, width: wide, height: tall };
     const outside = wide * tall - overlap(box, { x: 2, y: 2, width: width - 4, height: height - 30 }); // the scale stands below
-    const cost = 4 * outside + taken.reduce((sum, other) => sum + (other.name ? 4 : 1) * overlap(box, other), 0) + 2 * Math.abs(turn) + ring / 4;
-    if (best === undefined || cost < best.cost) best = { cost, box };
+    const cost = 4 * outside + taken.reduce((sum, other) => sum + (other.name ? 4 : 1) * overlap(box, other), 0) + 2 * Math.abs(turn) + ring;
+    if (best === undefined || cost < best.cost) best = { cost, box, ring, cosine, sine };
   }
   taken.push({ ...best.box, name });
+  if (best.ring > NEAREST) line(context, [x + 12 * best.cosine, y + 12 * best.sine], [x + best.ring * best.cosine, y + best.ring * best.sine]);
   words(context, text, best.box.x + wide / 2, best.box.y + 13, { size: 13.5, weight: 700, halo: "card" });
 }
 

@@ -3,7 +3,7 @@ import { ask, asked, byId, header, isDense, make, modelsOf, onTheme, ready, spar
 import { animate, still } from "/static/pictures.js";
 import { drawRace, pushes } from "./race.js";
 import { board } from "./board.js";
-import { hasFallen, travelled } from "./film.js";
+import { hasFallen, state } from "./film.js";
 
 const SECONDS = 8;
 const stage = byId("stage");
@@ -16,7 +16,7 @@ let round = 0; // answers of an earlier race are dropped
 const BODIES = { Hopper: "one leg", HalfCheetah: "two legs", Walker2d: "two legs" };
 const inWords = (world) => { const [name] = world.split("-v"); return name in BODIES ? `${name}: ${BODIES[name]}` : name; };
 const isExpert = (model) => experts.includes(model.name);
-const label = (model) => (isExpert(model) ? "expert" : isDense(model) ? "all weights" : `${sparsity(model)} fewer weights`);
+const label = (model) => (isExpert(model) ? "their teacher, an expert" : isDense(model) ? "all weights" : `${sparsity(model)} fewer weights`);
 
 function chosen() {
   const here = models.filter((model) => worlds[model.name] === byId("world").value);
@@ -35,7 +35,6 @@ async function film(runner) {
     runner.film = found;
     stage.dataset.films = race.runners.filter((one) => one.film).length;
     trouble();
-    tell();
   } catch (error) { trouble(error); }
 }
 
@@ -48,6 +47,7 @@ function begin() {
     return { model, label: label(model), kind, tint: tints[kind], pushes: [] };
   });
   race.seconds = 0;
+  byId("start").textContent = seed;
   stage.dataset.films = 0;
   byId("runners").replaceChildren(...board(race.runners));
   race.runners.forEach(film);
@@ -61,13 +61,14 @@ function push(runner, metresPerSecond) {
   film(runner);
 }
 
+// what can be seen at this moment of the race; said again only when it changes
 function tell() {
   const films = race.runners.filter((runner) => runner.film);
-  const fell = films.filter((runner) => runner.film.fell);
-  const still = films.filter((runner) => !runner.film.fell);
-  const names = (some) => some.map((runner) => runner.label).join(", ");
-  byId("verdict").textContent = !films.length ? "\u00a0"
-    : [still.length ? `Still going after ${SECONDS} s: ${names(still)}.` : "", fell.length ? `Fell: ${names(fell)}.` : ""].filter(Boolean).join(" ");
+  const fell = films.filter(({ film }) => hasFallen(film, race.seconds));
+  const going = films.filter((runner) => !fell.includes(runner)).map((runner) => runner.label);
+  const since = race.seconds < SECONDS ? "Still going" : `Still going after ${SECONDS} s`;
+  const words = [going.length ? `${since}: ${going.join(", ")}.` : "", ...fell.map(({ label, film }) => `Fell at ${film.seconds.toFixed(1)} s: ${label}.`)].join(" ").trim();
+  if (byId("verdict").textContent !== words) byId("verdict").textContent = words || "\u00a0";
 }
 
 function now() {
@@ -77,9 +78,10 @@ function now() {
   for (const runner of race.runners) {
     if (!runner.film) continue;
     const gone = hasFallen(runner.film, race.seconds);
-    const words = `${travelled(runner.film, race.seconds).toFixed(1)} m${gone ? ", fell" : ""}`;
+    const words = state(runner.film, race.seconds);
     if (runner.cell.textContent !== words) { runner.cell.textContent = words; runner.cell.className = gone ? "bad" : ""; }
   }
+  tell();
   drawRace(stage, race);
 }
 

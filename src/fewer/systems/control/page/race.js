@@ -1,14 +1,14 @@
 // The stage of a race: one lane for each runner, a camera that goes with the leader, and pushes by the mouse.
 import { colour, kilobytes, whole } from "/static/base.js";
 import { surface, words } from "/static/pictures.js";
-import { drawGround, drawRobot, frameAt, hasFallen, middle, tallest, travelled } from "./film.js";
+import { drawGround, drawRobot, frameAt, hasFallen, middle, state, tallest } from "./film.js";
 
 const STRONGEST = 4; // m/s
 const PIXELS = 60; // of a drag, for a push of 1 m/s
 
 function lanes(stage, race) {
   const narrow = stage.clientWidth < 600;
-  const height = Math.max(1, race.runners.length) * (narrow ? 104 : race.runners.length > 3 ? 96 : 122) + 22;
+  const height = Math.max(1, race.runners.length) * (narrow ? 104 : race.runners.length > 3 ? 104 : 136) + 22;
   const made = surface(stage, height);
   const lane = (made.height - 22) / Math.max(1, race.runners.length);
   const films = race.runners.map(({ film }) => film).filter(Boolean);
@@ -31,9 +31,8 @@ export function drawRace(stage, race) {
     const fallen = hasFallen(film, race.seconds);
     const frame = frameAt(film, race.seconds);
     runner.x = (middle(frame) - left) * scale;
-    drawRobot(context, film, frame, { at: (x, z) => [(x - left) * scale, floor - z * scale], scale, tint, faded: fallen });
-    const far = travelled(film, race.seconds).toFixed(1);
-    words(context, fallen ? `fell after ${far} m` : `${far} m`, narrow ? 12 : width - 12, floor - lane + (narrow ? 64 : 26),
+    drawRobot(context, film, frame, { at: (x, z) => [(x - left) * scale, floor - z * scale], scale, tint });
+    words(context, state(film, race.seconds), narrow ? 12 : width - 12, floor - lane + (narrow ? 64 : 26),
       { size: 14, align: narrow ? "left" : "right", tint: fallen ? "red" : "ink" });
     if (runner.x < -10) words(context, "◀", 12, floor - 12, { size: 16, align: "left", tint });
     for (const push of runner.pushes) {

@@ -1,7 +1,7 @@
 // The first page's picture: the robot with most policies, dense and pruned side by side.
 import { ask, isDense, percent, sparsity, whole } from "/static/base.js";
 import { animate, surface, words } from "/static/pictures.js";
-import { drawGround, drawRobot, frameAt, hasFallen, middle, tallest, travelled } from "./film.js";
+import { drawGround, drawRobot, frameAt, hasFallen, middle, state, tallest } from "./film.js";
 
 const scored = (models) => models.filter((model) => "score" in model.metrics);
 
@@ -16,10 +16,9 @@ export function sentence(models) {
   const model = hero(models);
   const dense = scored(models).find(isDense);
   const big = isDense(model) ? `${whole(model.weights)} weights` : `${sparsity(model)} fewer weights`;
-  const rest = dense && dense !== model
-    ? `and the robot still runs: score ${model.metrics.score.toFixed(0)}, the full network's is ${dense.metrics.score.toFixed(0)}, and 100 is the benchmark's expert.`
-    : "move a robot from what it senses alone.";
-  return { big, rest };
+  if (!dense || dense === model) return { big, model, rest: "move a robot from what it senses alone." };
+  return { big, model, rest: `and the robot still runs: its score is ${model.metrics.score.toFixed(0)}.`,
+    beside: `With all weights ${dense.metrics.score.toFixed(0)}; the benchmark's expert has 100.` };
 }
 
 export async function picture(canvas, models, told) {
@@ -43,10 +42,9 @@ export async function picture(canvas, models, told) {
       drawGround(context, { left, scale, floor, width });
       const frame = frameAt(film, seconds);
       const fallen = hasFallen(film, seconds);
-      drawRobot(context, film, frame, { at: (x, z) => [(x - left) * scale, floor - z * scale], scale, tint: ["soft", "blue", "orange"][n], faded: fallen });
-      words(context, label(pair[n]), 10, floor - lane + 26, { size: 12.5, align: "left", tint: ["soft", "blue", "orange"][n] });
-      const state = fallen ? `fell after ${travelled(film, seconds).toFixed(1)} m` : `${travelled(film, seconds).toFixed(1)} m`;
-      words(context, state, 10, floor - lane + 44, { size: 12.5, weight: 500, align: "left", tint: fallen ? "red" : "soft" });
+      drawRobot(context, film, frame, { at: (x, z) => [(x - left) * scale, floor - z * scale], scale, tint: ["soft", "blue", "orange"][n] });
+      words(context, label(pair[n]), 12, floor - lane + 34, { size: 13, align: "left", tint: ["soft", "blue", "orange"][n] });
+      words(context, state(film, seconds), 12, floor - lane + 52, { size: 12.5, weight: 500, align: "left", tint: fallen ? "red" : "soft" });
     });
   }, { rest: 3 });
 }

@@ -4,7 +4,7 @@ import { surface, words } from "/static/pictures.js";
 
 const GRID_KM = 50;
 
-export function drawMap(canvas, weather, { forecast, truth }, swipe) {
+export function drawMap(canvas, weather, { forecast, truth, time }, swipe) {
   const { context, width, height } = surface(canvas);
   context.fillStyle = colour("sky");
   context.fillRect(0, 0, width, height);
@@ -28,6 +28,7 @@ export function drawMap(canvas, weather, { forecast, truth }, swipe) {
   words(context, `${GRID_KM} km`, 14 + GRID_KM * km / 2, height - 24, { size: 13, halo: "sky" });
   words(context, "forecast ", edge - 12, 24, { size: 15, weight: 700, align: "right", halo: "sky" });
   words(context, " what fell", edge + 12, 24, { size: 15, weight: 700, align: "left", halo: "sky" });
+  words(context, time, width - 12, height - 14, { size: 15, weight: 700, align: "right", halo: "sky" });
   context.fillRect(edge - 1.5, 0, 3, height);
   handle(context, edge, height / 2);
 }

@@ -3,9 +3,11 @@ import { ask, asked, byId, colour, header, make, modelsOf, newest, onTheme, perc
 import { animate, raster, still, surface } from "/static/pictures.js";
 import { drawChart, leadAt } from "./chart.js";
 import { drawMap, swiped } from "./map.js";
-import { ahead, average, decoded, pictures, scores } from "./rain.js";
+import { ahead, average, decoded, pictures, scores, typical } from "./rain.js";
 
+const REST = 4000; // milliseconds
 const [lead, map, chart] = [byId("lead"), byId("map"), byId("scores")];
+let models = [];
 let weather;
 let found = {}; // scores by lead time
 let drawn; // pictures of the time that is shown
@@ -21,6 +23,7 @@ function measure() {
   byId("lines").replaceChildren(...Object.entries(found).map(([name, { all }]) => make("tr", {},
     make("th", { scope: "row" }, make("i", { class: `line-${name}` }), WORDS[name] || name), make("td"), make("td", {}, shown(all)))));
   byId("verdict").textContent = said();
+  byId("against").textContent = chosen().length ? against() : "";
   show();
 }
 
@@ -35,6 +38,13 @@ function said() {
   return `${percent(all)} of these eight hours' rain in the right place; without a network ${percent(best)} at best`;
 }
 
+// at how many times the networks do better, or worse, than the better of the others
+function against() {
+  const [{ line }, ...rivals] = Object.values(found);
+  const gaps = line.map((share, step) => (share ?? 0) - Math.max(...rivals.map((rival) => rival.line[step] ?? 0)));
+  return `Of ${line.length} times ahead, the ${chosen().length > 1 ? "networks are" : "network is"} ahead of both others at ${gaps.filter((gap) => gap > 0).length} and behind the better one at ${gaps.filter((gap) => gap < 0).length}.`;
+}
+
 function show() {
   if (!weather) return;
   const step = Number(lead.value);
@@ -43,7 +53,7 @@ function show() {
   lead.setAttribute("aria-valuetext", `${ahead(weather, step)} ahead`);
   byId("then").textContent = `in ${ahead(weather, step)}`;
   Object.values(found).forEach(({ line }, row) => { byId("lines").rows[row].cells[1].textContent = shown(line[step]); });
-  drawn = pictures(weather, average(weather, names, step), step);
+  drawn = { ...pictures(weather, average(weather, names, step), step), time: `in ${ahead(weather, step)}` };
   map.dataset.step = step;
   paint();
 }
@@ -79,18 +89,34 @@ async function asking(look) {
   }
 }
 
-const put = newest(asking, (answer, { window }) => {
+const put = newest(asking, (answer) => {
   weather = decoded(answer);
+  current = weather.window;
   lead.max = weather.leads - 1;
   document.querySelectorAll("#members input").forEach((box) => { box.disabled = !(box.value in weather.models); });
-  byId("other").textContent = `Other weather (${window + 1} of ${weather.windows})`;
+  byId("other").textContent = `Other weather (${current + 1} of ${weather.windows})`;
   byId("about").textContent = `The weather is generated, so what fell is known: of ${weather.drawn} test windows these are the ${weather.windows} `
-    + `with most rain in the first four hours. The map is ${weather.size * weather.pixel_km} km wide. Rain is ${weather.rain_mm_per_hour} mm/h and more.`;
-  map.dataset.window = window;
+    + `with most rain in the first four hours; first comes the one on which the networks of the package score nearest to their mean. ${tested()}The map is ${weather.size * weather.pixel_km} km wide. Rain is ${weather.rain_mm_per_hour} mm/h and more.`;
+  map.dataset.window = current;
   ready();
   measure();
+  rest();
   seen(weather.seen.length / weather.size ** 2 - 1);
 });
+
+// It opens at the typical time ahead, and stays there for a moment.
+function rest() {
+  const [first] = Object.values(found);
+  lead.value = first ? typical(first) : 0;
+  clock = performance.now() + REST;
+  show();
+}
+
+// where the packs say how they did on a whole test set
+function tested() {
+  const some = models.filter(({ metrics }) => "iou" in metrics).map(({ name, metrics }) => `${name} ${percent(metrics.iou)}`);
+  return some.length ? `On all of their test windows: ${some.join(", ")}. ` : "";
+}
 
 function play(on) {
   playing = on;
@@ -128,13 +154,13 @@ function run() {
 
 async function start() {
   await header();
-  const models = await modelsOf("nowcast");
+  models = await modelsOf("nowcast");
   const only = models.find((model) => model.name === asked());
   byId("members").append(...models.map((model) => make("label", {},
     make("input", { type: "checkbox", value: model.name, checked: !only || model === only }), ` ${model.name} (${sparsity(model)} removed)`)));
   byId("whose").textContent = `${models.length === 1 ? "A network" : "Networks"} with ${models.map(sparsity).join(" and ")} of the weights removed`;
   play(playing);
-  put({ window: 0 });
+  put({});
   animate(map, run);
   setInterval(() => { if (still() && playing) run(); }, 200); // who asked for no motion, and then for this one
   onTheme(show);

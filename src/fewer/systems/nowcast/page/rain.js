@@ -57,6 +57,12 @@ export function scores(weather, names) {
   return Object.fromEntries(Object.entries(found).map(([name, counts]) => [name, { all: share(together(counts)), line: counts.map(share) }]));
 }
 
+// The time whose score is nearest to that of all times together.
+export function typical({ all, line }) {
+  const apart = line.map((share) => Math.abs((share ?? Infinity) - (all ?? 0)));
+  return apart.indexOf(Math.min(...apart));
+}
+
 // Strength of a colour: probabilities from one half to one, rain from drizzle to a downpour of 10 mm/h and more.
 export const byShare = (share) => 110 + Math.round(145 * Math.max(0, 2 * share - 1));
 export const byRate = (rate) => 110 + Math.round(145 * Math.min(1, Math.log(rate / 0.2) / Math.log(50)));
@@ -81,5 +87,6 @@ export function pictures(weather, share, step) {
 
 export function ahead(weather, step) {
   const minutes = (step + 1) * weather.minutes;
-  return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, "0")} min`;
+  const [hours, rest] = [Math.floor(minutes / 60), minutes % 60];
+  return [hours ? `${hours} h` : "", rest ? `${rest} min` : ""].filter(Boolean).join(" ");
 }

@@ -2,12 +2,12 @@
 import { ask, asked, byId, header, make, modelsOf, newest, ready, trouble } from "/static/base.js";
 import { EXAMPLES, SIDE, blank, drawExample, pixels } from "./digit.js";
 import { drawing } from "./pad.js";
-import { clear, panel, show, strip, unpack, verdict } from "./panel.js";
+import { clear, panel, show, unpack, verdict } from "./panel.js";
 import { PHOTOS, album } from "./photo.js";
 
 const KINDS = {
-  digit: { axes: 2, most: 0.5, rungs: 26, words: (budget) => budget.toFixed(2), empty: "draw something" },
-  photo: { axes: 3, most: 16 / 255, rungs: 17, words: (budget) => `${Math.round(255 * budget)}/255`, empty: "choose a photograph" },
+  digit: { axes: 2, most: 0.5, rungs: 26, words: (budget) => `${Math.round(100 * budget)}\u00a0%`, empty: "draw something" },
+  photo: { axes: 3, most: 16 / 255, rungs: 17, words: (budget) => `${(100 * budget).toFixed(1)}\u00a0% (${Math.round(255 * budget)}/255)`, empty: "choose a photograph" },
 };
 const pad = byId("pad");
 const truth = () => (kind === KINDS.photo ? photo?.truth : undefined);
@@ -31,7 +31,7 @@ function grouped(models) {
     const key = model.settings.filter((word) => /^(network|contrast|data)=/.test(word)).join(", ") || "network";
     by.set(key, [...(by.get(key) || []), model]);
   }
-  const some = [...by].map(([key, members]) => ({ title: `${members.length} of one kind (${key})`, members }));
+  const some = [...by].map(([key, members]) => ({ title: `${members.length} of one architecture (${key.replaceAll(/\w+=/g, "")})`, members }));
   some.sort((a, b) => b.members.length - a.members.length);
   if (some.length > 1 && models.length <= 8) some.push({ title: "all of them", members: models });
   const here = some.findIndex(({ members }) => members.some((model) => model.name === asked()));
@@ -56,6 +56,7 @@ function paint() {
   byId("said").textContent = kind.words(kind.most * rung / (kind.rungs - 1));
   byId("budget").setAttribute("aria-valuetext", `${byId("said").textContent} of the way from black to white`);
   for (const [name, one] of Object.entries(panels)) if (found[name]) show(one, found[name], rung, shape, { words: kind.words, truth: truth() });
+  if (!waiting.size) verdict(byId("verdict"), panels, found, rung, truth());
 }
 
 // networks are asked one by one, so that each card is there as soon as it can be
@@ -64,7 +65,6 @@ function arrived(name, { models }) {
   waiting.delete(name);
   const all = !waiting.size;
   if (!touched && all) byId("budget").value = telling(Object.values(found));
-  if (all) byId("verdict").textContent = verdict(panels, found, { words: kind.words, truth: truth() });
   paint();
 }
 
@@ -93,11 +93,12 @@ function chosen() {
   const order = [...members].sort((a, b) => (a.hardened ? 1 : 0) - (b.hardened ? 1 : 0) || b.kept - a.kept).slice(0, 8);
   const alike = (model) => order.filter((other) => other.note === model.note).length > 1;
   shape = shapeOf(order[0]);
-  panels = Object.fromEntries(order.map((model) => [model.name, panel(model, alike(model) ? model.name : model.note)]));
+  panels = Object.fromEntries(order.map((model) => [model.name, panel(model, alike(model) ? model.name : model.note, Math.round(0.5 / kind.most))]));
   puts = Object.fromEntries(order.map(({ name }) => [name,
     newest((climb) => ask("/v1/vision/ladder", { ...climb, models: [name] }), (answer) => arrived(name, answer))]));
   for (const one of Object.values(panels)) clear(one, shape, "…");
-  strip(Object.values(panels));
+  byId("networks").replaceChildren(...Object.values(panels).map(({ card }) => card));
+  byId("networks").classList.toggle("photographs", kind === KINDS.photo);
   again();
 }
 
