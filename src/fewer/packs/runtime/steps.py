@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fewer.packs.images.region import Region, regions
+from fewer.packs.images.region import Region, gathered, regions
 from fewer.packs.program import Node, PackError, Program, settled, varies
 from fewer.packs.runtime.chain import Layer, Stage, compiled_chain, stage_of
 from fewer.packs.runtime.convolution import sparse_convolution
@@ -145,9 +145,9 @@ def steps(
     if not budget.numbers:
         yield from map(step_of, program.nodes)
         return
-    begin = 0
-    # images are laid out for one size
-    for region in regions(program, tensors, shapes) if program.time is None else ():
+    begin, fixed = 0, program.time is None  # images are laid out for one size
+    program = gathered(program, tensors, shapes) if fixed else program
+    for region in regions(program, tensors, shapes) if fixed else ():
         if not all(budget.takes(node, tensors) for node in program.nodes[region.begin : region.end]):
             continue
         yield from _chained(program, (begin, region.begin), tensors, budget, shapes, threads)
