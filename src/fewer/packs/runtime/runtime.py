@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from fewer.core.errors import UserError
 from fewer.packs.program import Input, PackError, Program
+from fewer.packs.runtime.apart import apart, samples_at_once, work
 from fewer.packs.runtime.ops import Array
 from fewer.packs.runtime.steps import Budget, Step, steps, whole_chain
 from fewer.packs.runtime.threads import Threads
@@ -52,6 +53,10 @@ class Network:
             self._whole = whole_chain(program, self._tensors, budget, several)
             found = () if self._whole is not None else steps(program, self._tensors, budget, shapes, several)
             self._steps = list(found)
+        self._threads, self._at_once, self._work = several, 0, 0.0
+        if budget.numbers and len(self._steps) > 1 and apart(program, self._tensors, shapes):
+            made = [step.output for step in self._steps if step.output in shapes]
+            self._at_once, self._work = samples_at_once(made, shapes), work(program, self._tensors, shapes)
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -89,8 +94,7 @@ class Network:
         if self._whole is not None:
             answer = self._whole(np.ascontiguousarray(next(iter(arrays.values()))))
             return answer[0] if single else answer
-        with np.errstate(all="ignore"):
-            outputs = self._run(arrays)
+        outputs = self._run(arrays)
         if single:
             outputs = [output[0] for output in outputs]
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
@@ -153,13 +157,30 @@ class Network:
         if (batch, time) not in self._allowed:
             self._shapes(batch, time)
         if self._constants is None:
-            self._settle()
+            with np.errstate(all="ignore"):
+                self._settle()
+        if not self._at_once or batch < 2:
+            return list(self._some(arrays, batch, time))
+        names = tuple(arrays)
+        return list(self._threads.shared(lambda *x: self._in_parts(dict(zip(names, x))), tuple(arrays.values()), self._work))
+
+    def _in_parts(self, arrays: Mapping[str, Array]) -> tuple[Array, ...]:
+        """Samples that are computed each by itself, so many at once as stay near the processor."""
+        batch, some = len(next(iter(arrays.values()))), self._at_once
+        if batch <= some:
+            return self._some(arrays, batch, 0)
+        parts = [{name: x[i : i + some] for name, x in arrays.items()} for i in range(0, batch, some)]
+        answers = [self._some(part, min(some, batch - i * some), 0) for i, part in enumerate(parts)]
+        return tuple(np.concatenate(same) for same in zip(*answers))
+
+    def _some(self, arrays: Mapping[str, Array], batch: int, time: int) -> tuple[Array, ...]:
         values = {**(self._constants or {}), **arrays}
-        for step, done in self._varying:
-            values[step.output] = step.run(values, batch, time)
-            for name in done:
-                del values[name]
-        return [np.asarray(values[name]) for name in self.program.outputs]
+        with np.errstate(all="ignore"):
+            for step, done in self._varying:
+                values[step.output] = step.run(values, batch, time)
+                for name in done:
+                    del values[name]
+        return tuple(np.asarray(values[name]) for name in self.program.outputs)
 
     def _settle(self) -> None:
         """Work out once what depends on tensors alone, and when each other value is last read."""
