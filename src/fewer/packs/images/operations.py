@@ -81,8 +81,8 @@ class Resize:
 
     source: str
     target: str
-    low: tuple[Array, Array, Array]
-    share: tuple[Array | None, Array | None, Array | None]
+    low: tuple[Array, ...]
+    share: tuple[Array | None, ...]
 
 
 Operation = Convolution | Map | Pool | Join | Resize
@@ -115,10 +115,8 @@ def able(node: Node, tensors: Mapping[str, Array], shapes: Mapping[str, Shape]) 
             return bool(_weights(node, tensors)) and all(tensors[name].shape == shape[1:2] for name in node.inputs[1:])
         case "max_pool" | "avg_pool":
             return not values["ceil"] and len(values["kernel"]) == rank and min(values["kernel"]) >= 1
-        case "adaptive_avg_pool":
-            return len(values["size"]) == rank and all(s and not n % s for n, s in zip(shape[2:], values["size"]))
-        case "interpolate":
-            return len(values["size"]) == rank and values["mode"] in ("nearest", "linear")
+        case "adaptive_avg_pool" | "interpolate":
+            return len(values["size"]) == rank and _resizes(node, shape)
         case "mean":
             return values["keep"] and sorted(axis % len(shape) for axis in values["axes"]) == list(range(2, len(shape)))
         case "concat":
@@ -128,6 +126,13 @@ def able(node: Node, tensors: Mapping[str, Array], shapes: Mapping[str, Shape]) 
             return shapes[node.inputs[1]] == shape == shapes[node.output]
     stage = stage_of(node, tensors)
     return isinstance(stage, Scale) and stage.size == 1 and len(stage.activations) <= 1
+
+
+def _resizes(node: Node, shape: Shape) -> bool:
+    values = node.attributes
+    if node.op == "interpolate":
+        return values["mode"] in ("nearest", "linear")
+    return all(s and not n % s for n, s in zip(shape[2:], values["size"]))
 
 
 def _convolves(node: Node, tensors: Mapping[str, Array], rank: int) -> bool:

@@ -155,10 +155,9 @@ class Writer:
             case Convolution():
                 self._convolve(one)
             case Map():
-                self._buffer(one.target, "lattice")
                 source = self._outside(one.source, True) if self._straight_in(one) else self._lattice(one.source)
-                self._copy(source, self._lattice(one.target), self.layout.channels[one.target],
-                           self.layout.sizes[one.target], one)  # fmt: skip
+                size = self.layout.sizes[one.target]
+                self._copy(source, self._made(one), self.layout.channels[one.target], size, one)
             case Pool() | Resize():
                 self._read_whole(one)
             case Join():
@@ -179,7 +178,15 @@ class Writer:
 
     def _straight_out(self, one: Operation) -> bool:
         """Whether it writes an output where numpy holds it."""
-        return isinstance(one, Pool | Resize) and one.target in self.images.outputs and not self._readers[one.target]
+        alone = one.target in self.images.outputs and not self._readers[one.target]
+        return alone and isinstance(one, Map | Pool | Resize)
+
+    def _made(self, one: Operation) -> Lattice:
+        """Where an operation writes: where numpy holds an output that nobody here reads, or a buffer."""
+        if self._straight_out(one):
+            return self._outside(one.target, False)
+        self._buffer(one.target, "lattice")
+        return self._lattice(one.target)
 
     def _copy(self, source: Lattice, target: Lattice, channels: int, size: Three, one: Map | None = None) -> None:
         added = self._lattice(one.added) if one and one.added else Lattice(-1, 0, _NOWHERE)
@@ -199,12 +206,10 @@ class Writer:
 
     def _read_whole(self, one: Pool | Resize) -> None:
         """What makes a value of another size."""
-        source, straight = self._lattice(one.source), self._straight_out(one)
-        if not straight:
-            self._buffer(one.target, "lattice")
-        target = self._outside(one.target, False) if straight else self._lattice(one.target)
+        source, target = self._lattice(one.source), self._made(one)
         sizes = (self.layout.channels[one.target], self.count, *self.layout.sizes[one.target])
         places = (sizes, source.first, source.steps, target.first, target.steps, self.layout.sizes[one.source])
+        rest: tuple[Any, ...]
         if isinstance(one, Pool):
             kind = _POOL
             rest = (one.window, one.stride, one.padding, one.dilation, one.mean, one.count_padding)

@@ -19,7 +19,8 @@ from fewer.packs.shapes.rules import Shape
 __all__ = ["Region", "gathered", "regions"]
 
 _ROOM = 1 << 26  # numbers that the buffers of a region may hold
-_WORTH = {"conv", "max_pool", "avg_pool", "adaptive_avg_pool", "interpolate"}  # without one, numpy is as fast
+# without one of these, numpy is as fast
+_WORTH = {"conv", "max_pool", "avg_pool", "adaptive_avg_pool", "interpolate", "sigmoid", "tanh", "elu", "gelu"}
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ taken apart.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,8 @@ __all__ = ["apart", "samples_at_once", "work"]
 
 _NEAR = 1 << 20  # numbers of one value that stay in a cache from one step to the next
 
-_EACH = {*UNARY.split(), "gelu", "leaky_relu", "elu", "clamp", "cast"}
-_BESIDE = {*BINARY.split(), "where"}
-_ALONG = {*REDUCE.split(), "var", "argmax", "argmin", "softmax", "log_softmax", "cumsum", "sort", "argsort", "slice",
-          "select", "roll", "flip", "concat"}  # fmt: skip
-_IMAGES = {"conv", "batch_norm", "group_norm", "max_pool", "avg_pool", "adaptive_avg_pool", "adaptive_max_pool"}
+_ALONG = "var argmax argmin softmax log_softmax cumsum sort argsort slice select roll flip concat"
+_IMAGES = "conv batch_norm group_norm max_pool avg_pool adaptive_avg_pool adaptive_max_pool"
 
 
 def apart(program: Program, tensors: Mapping[str, Any], shapes: Mapping[str, Shape]) -> bool:
@@ -62,45 +60,49 @@ def work(program: Program, tensors: Mapping[str, Array], shapes: Mapping[str, Sh
 
 def _keeps(node: Node, moving: Sequence[str], shapes: Mapping[str, Shape]) -> bool:
     """Whether samples stay one after the other on axis 0 of what a node makes."""
-    rank, values = len(shapes[moving[0]]), node.attributes
-    if len({(len(shapes[name]), shapes[name][:1]) for name in moving}) > 1:
-        return False  # they would be repeated for each other
+    rank, rule = len(shapes[moving[0]]), _RULES.get(node.op)
     others = [shapes[name] for name in node.inputs if name not in moving]
+    if len({(len(shapes[name]), shapes[name][:1]) for name in moving}) > 1 or rule is None:
+        return False  # one would be repeated for another
     beneath = all(len(shape) < rank or (len(shape) == rank and shape[0] == 1) for shape in others)
-    first = node.inputs[:1] == tuple(moving)
-    match node.op:
-        case op if op in _EACH:
-            return True
-        case op if op in _BESIDE:
-            return beneath
-        case op if op in _ALONG:
-            axes = values["axes"] if "axes" in values else [values.get("axis")]
-            known = bool(axes) and None not in axes
-            return not others and known and all(axis % rank for axis in axes)
-        case op if op in _IMAGES:
-            return first and rank > 2
-        case "linear":
-            return first and rank > 1
-        case "matmul" | "attention":
-            return rank > 2 and beneath
-        case "layer_norm":
-            return first and values["axes"] < rank
-        case "reshape":
-            return _led_by_samples(values["shape"])
-        case "expand":
-            return len(values["shape"]) == rank and _led_by_samples(values["shape"])
-        case "permute":
-            return bool(values["axes"][0] == 0)
-        case "pad":
-            return len(values["widths"]) < 2 * rank
-        case "interpolate":
-            return len(values["size"]) < rank - 1
-        case "embedding":
-            return node.inputs[1:] == tuple(moving)
-        case "index_select":
-            return node.inputs[1:] == tuple(moving) and rank == 1 and values["axis"] == 0
-    return False
+    first, second = node.inputs[:1] == tuple(moving), node.inputs[1:] == tuple(moving)
+    return bool(rule(node.attributes, _Given(rank, first, second, beneath, not others)))
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What samples are given to a node: their rank, and how constants lie beside them."""
+
+    rank: int
+    first: bool  # they are the first input alone
+    second: bool  # the second alone, of two
+    beneath: bool  # constants are repeated for every sample
+    alone: bool  # there are no constants
+
+
+def _along(values: Mapping[str, Any], given: _Given) -> bool:
+    """Other axes than the samples'."""
+    axes = values["axes"] if "axes" in values else [values.get("axis")]
+    return given.alone and bool(axes) and all(axis is not None and axis % given.rank for axis in axes)
 
 
 def _led_by_samples(shape: Sequence[Any]) -> bool:
     return bool(shape) and isinstance(shape[0], str) and all(isinstance(size, int) for size in shape[1:])
+
+
+_RULES: dict[str, Callable[[Mapping[str, Any], _Given], bool]] = {
+    **dict.fromkeys([*UNARY.split(), "gelu", "leaky_relu", "elu", "clamp", "cast"], lambda values, given: True),
+    **dict.fromkeys([*BINARY.split(), "where"], lambda values, given: given.beneath),
+    **dict.fromkeys([*REDUCE.split(), *_ALONG.split()], _along),
+    **dict.fromkeys(_IMAGES.split(), lambda values, given: given.first and given.rank > 2),
+    **dict.fromkeys(["matmul", "attention"], lambda values, given: given.rank > 2 and given.beneath),
+    "linear": lambda values, given: given.first and given.rank > 1,
+    "layer_norm": lambda values, given: given.first and values["axes"] < given.rank,
+    "reshape": lambda values, given: _led_by_samples(values["shape"]),
+    "expand": lambda values, given: len(values["shape"]) == given.rank and _led_by_samples(values["shape"]),
+    "permute": lambda values, given: values["axes"][0] == 0,
+    "pad": lambda values, given: len(values["widths"]) < 2 * given.rank,
+    "interpolate": lambda values, given: len(values["size"]) < given.rank - 1,
+    "embedding": lambda values, given: given.second,
+    "index_select": lambda values, given: given.second and given.rank == 1 and values["axis"] == 0,
+}

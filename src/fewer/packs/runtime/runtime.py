@@ -100,11 +100,12 @@ class Network:
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def _bound(self, inputs: tuple[ArrayLike, ...], named: Mapping[str, ArrayLike]) -> tuple[dict[str, Array], bool]:
-        if len(inputs) == len(self.inputs) == 1 and not named:  # as most are called: nothing to convert
-            only, value = self.inputs[0], inputs[0]
-            ready = isinstance(value, np.ndarray) and value.ndim == len(only.shape) + 1
-            if ready and value.dtype == only.dtype and value.shape[1:] == only.shape:  # type: ignore[union-attr]
-                return {only.name: np.asarray(value)}, False
+        if len(inputs) + len(named) == len(self.inputs):  # as most are called: nothing to convert
+            ready = {item.name: value for item, value in zip(self.inputs, inputs)} | named
+            first = next(iter(ready.values()), None)
+            samples = len(first) if isinstance(first, np.ndarray) and first.ndim else 0
+            if len(ready) == len(self.inputs) and all(_ready(item, ready.get(item.name), samples) for item in self.inputs):
+                return ready, False  # type: ignore[return-value]
         wanted = [item.name for item in self.inputs]
         given: dict[str, ArrayLike] = dict(zip(wanted, inputs))
         if len(inputs) > len(wanted) or (given.keys() & named.keys()) or {*given, *named} != set(wanted):
@@ -162,7 +163,8 @@ class Network:
         if not self._at_once or batch < 2:
             return list(self._some(arrays, batch, time))
         names = tuple(arrays)
-        return list(self._threads.shared(lambda *x: self._in_parts(dict(zip(names, x))), tuple(arrays.values()), self._work))
+        given = tuple(arrays.values())
+        return list(self._threads.shared(lambda *x: self._in_parts(dict(zip(names, x))), given, self._work))
 
     def _in_parts(self, arrays: Mapping[str, Array]) -> tuple[Array, ...]:
         """Samples that are computed each by itself, so many at once as stay near the processor."""
@@ -199,6 +201,10 @@ class Network:
         needed = {name for step in varying for name in step.inputs} | set(self.program.outputs)
         self._varying = list(zip(varying, ends))
         self._constants = {name: value for name, value in constants.items() if name in needed}
+
+
+def _ready(item: Input, value: ArrayLike | None, samples: int) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype == item.dtype and value.shape == (samples, *item.shape)
 
 
 class Pack:

@@ -16,6 +16,7 @@ from fewer.packs.runtime.chain import Layer, Stage, compiled_chain, stage_of
 from fewer.packs.runtime.convolution import sparse_convolution
 from fewer.packs.runtime.layers import OPERATIONS
 from fewer.packs.runtime.ops import Array, allowed
+from fewer.packs.runtime.quick import quick
 from fewer.packs.runtime.recurrent import GATES, sparse_recurrence
 from fewer.packs.runtime.rows import row_operation
 from fewer.packs.runtime.threads import ALONE, Threads
@@ -85,14 +86,16 @@ def step_of(node: Node) -> Step:
     """A node as numpy does it."""
     if node.op == "reshape" and (rest := _samples_apart(node.attributes["shape"])):
         return Step(node.op, node.inputs, node.output, lambda x: x.reshape(-1, *rest))
+    if (call := quick(node)) is not None:
+        return Step(node.op, node.inputs, node.output, call)
     function = OPERATIONS[node.op]
     attributes = {name: value for name, value in node.attributes.items() if not varies(node, name)}
 
-    def call(*inputs: Array, **rest: Any) -> Array:
+    def called(*inputs: Array, **rest: Any) -> Array:
         return function(*inputs, **attributes, **rest)
 
     varying = {name: value for name, value in node.attributes.items() if name not in attributes}
-    return Step(node.op, node.inputs, node.output, call, varying or None)
+    return Step(node.op, node.inputs, node.output, called, varying or None)
 
 
 def _samples_apart(shape: Sequence[Any]) -> tuple[int, ...]:
