@@ -17,7 +17,8 @@ from fewer.core.errors import UserError
 from fewer.packs.program import Input, PackError, Program
 from fewer.packs.runtime.apart import apart, samples_at_once, work
 from fewer.packs.runtime.ops import Array
-from fewer.packs.runtime.steps import Budget, Step, steps, whole_chain
+from fewer.packs.runtime.sequence import StepSequence
+from fewer.packs.runtime.steps import Budget, steps, whole_chain
 from fewer.packs.runtime.threads import Threads
 from fewer.packs.shapes.demand import Allowance, shapes_of
 from fewer.packs.shapes.rules import Shape
@@ -42,11 +43,11 @@ class Network:
         threads: int = 1,
     ) -> None:
         self.program, self._allowance = program, allowance or Allowance()
+        self._wanted = tuple((item.name, item.shape, np.dtype(item.dtype)) for item in program.inputs)
         self._tensors = {name: tensors[name] for name in program.used() if name in tensors}
         self._allowed: set[tuple[int, int]] = set()  # numbers of samples, and lengths, that are known to fit
         shapes = self._shapes(1, program.usual)
-        self._constants: dict[str, Array] | None = None
-        self._varying: list[tuple[Step, list[str]]] = []
+        self._sequence: StepSequence | None = None  # made when it is first needed
         budget = (budget or Budget.of(self._tensors)) if compiled else Budget(0)
         with np.errstate(all="ignore"):  # weights may be anything, also signalling NaN
             several = Threads(threads)
@@ -96,15 +97,13 @@ class Network:
             return answer[0] if single else answer
         outputs = self._run(arrays)
         if single:
-            outputs = [output[0] for output in outputs]
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+            outputs = tuple(output[0] for output in outputs)
+        return outputs[0] if len(outputs) == 1 else outputs
 
     def _bound(self, inputs: tuple[ArrayLike, ...], named: Mapping[str, ArrayLike]) -> tuple[dict[str, Array], bool]:
-        if len(inputs) + len(named) == len(self.inputs):  # as most are called: nothing to convert
-            ready = {item.name: value for item, value in zip(self.inputs, inputs)} | named
-            first = next(iter(ready.values()), None)
-            samples = len(first) if isinstance(first, np.ndarray) and first.ndim else 0
-            if len(ready) == len(self.inputs) and all(_ready(item, ready.get(item.name), samples) for item in self.inputs):
+        if len(inputs) + len(named) == len(self._wanted):  # as most are called: nothing to convert
+            ready = {one[0]: value for one, value in zip(self._wanted, inputs)} | named
+            if self._are_ready(ready):
                 return ready, False  # type: ignore[return-value]
         wanted = [item.name for item in self.inputs]
         given: dict[str, ArrayLike] = dict(zip(wanted, inputs))
@@ -128,6 +127,18 @@ class Network:
             shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
             raise UserError(f"inputs of {shapes}", "the same number of samples in each")
         return arrays, ranks == {0}
+
+    def _are_ready(self, given: Mapping[str, ArrayLike]) -> bool:
+        """Whether all are arrays of the right type and as many samples."""
+        samples = -1
+        for name, shape, dtype in self._wanted:
+            value = given.get(name)
+            if not isinstance(value, np.ndarray) or value.dtype != dtype or value.shape[1:] != shape or not value.ndim:
+                return False
+            if samples not in (-1, len(value)):
+                return False
+            samples = len(value)
+        return True
 
     def _fits(self, item: Input, shape: tuple[int, ...]) -> bool:
         time = self.program.time
@@ -153,58 +164,26 @@ class Network:
             raise UserError(f"sequences of different lengths, {told} steps", "one length for all inputs")
         return next(iter(lengths.values()), 0)
 
-    def _run(self, arrays: dict[str, Array]) -> list[Array]:
+    def _run(self, arrays: dict[str, Array]) -> tuple[Array, ...]:
         batch, time = len(next(iter(arrays.values()))), self._length(arrays)
         if (batch, time) not in self._allowed:
             self._shapes(batch, time)
-        if self._constants is None:
-            with np.errstate(all="ignore"):
-                self._settle()
+        if self._sequence is None:
+            self._sequence = StepSequence(self._steps, self._tensors, self.program.outputs)
+        sequence = self._sequence
         if not self._at_once or batch < 2:
-            return list(self._some(arrays, batch, time))
-        names = tuple(arrays)
-        given = tuple(arrays.values())
-        return list(self._threads.shared(lambda *x: self._in_parts(dict(zip(names, x))), given, self._work))
+            return sequence(arrays, batch, time)
+        names, given = tuple(arrays), tuple(arrays.values())
+        return self._threads.shared(lambda *x: self._in_parts(sequence, dict(zip(names, x))), given, self._work)
 
-    def _in_parts(self, arrays: Mapping[str, Array]) -> tuple[Array, ...]:
+    def _in_parts(self, sequence: StepSequence, arrays: Mapping[str, Array]) -> tuple[Array, ...]:
         """Samples that are computed each by itself, so many at once as stay near the processor."""
         batch, some = len(next(iter(arrays.values()))), self._at_once
         if batch <= some:
-            return self._some(arrays, batch, 0)
+            return sequence(arrays, batch, 0)
         parts = [{name: x[i : i + some] for name, x in arrays.items()} for i in range(0, batch, some)]
-        answers = [self._some(part, min(some, batch - i * some), 0) for i, part in enumerate(parts)]
+        answers = [sequence(part, min(some, batch - i * some), 0) for i, part in enumerate(parts)]
         return tuple(np.concatenate(same) for same in zip(*answers))
-
-    def _some(self, arrays: Mapping[str, Array], batch: int, time: int) -> tuple[Array, ...]:
-        values = {**(self._constants or {}), **arrays}
-        with np.errstate(all="ignore"):
-            for step, done in self._varying:
-                values[step.output] = step.run(values, batch, time)
-                for name in done:
-                    del values[name]
-        return tuple(np.asarray(values[name]) for name in self.program.outputs)
-
-    def _settle(self) -> None:
-        """Work out once what depends on tensors alone, and when each other value is last read."""
-        constants = dict(self._tensors)
-        varying = []
-        for step in self._steps:
-            if step.varying is None and all(name in constants for name in step.inputs):
-                constants[step.output] = step.run(constants, 0)
-            else:
-                varying.append(step)
-        last = {name: place for place, step in enumerate(varying) for name in step.inputs if name not in constants}
-        ends: list[list[str]] = [[] for _ in varying]
-        for name, place in last.items():
-            if name not in self.program.outputs:
-                ends[place].append(name)
-        needed = {name for step in varying for name in step.inputs} | set(self.program.outputs)
-        self._varying = list(zip(varying, ends))
-        self._constants = {name: value for name, value in constants.items() if name in needed}
-
-
-def _ready(item: Input, value: ArrayLike | None, samples: int) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype == item.dtype and value.shape == (samples, *item.shape)
 
 
 class Pack:

@@ -22,9 +22,9 @@ from fewer.packs.runtime.rows import row_operation
 from fewer.packs.runtime.threads import ALONE, Threads
 from fewer.packs.shapes.rules import Shape
 
-__all__ = ["Budget", "Step", "chains", "one_sample", "step_of", "steps", "whole_chain"]
+__all__ = ["WRONG", "Budget", "Step", "chains", "failed", "one_sample", "step_of", "steps", "whole_chain"]
 
-_WRONG = (ValueError, TypeError, IndexError, KeyError, OverflowError, ZeroDivisionError, MemoryError, AttributeError)
+WRONG = (ValueError, TypeError, IndexError, KeyError, OverflowError, ZeroDivisionError, MemoryError, AttributeError)
 
 
 @dataclass
@@ -60,8 +60,6 @@ class Step:
     def run(self, values: Mapping[str, Array], batch: int, time: int = 0) -> Array:
         """Its value; whatever goes wrong inside is a PackError that names the operation."""
         try:
-            if self.varying is None and len(self.inputs) == 1:
-                return self.call(values[self.inputs[0]])
             inputs = [values[name] for name in self.inputs]
             if self.varying is None:
                 return self.call(*inputs)
@@ -71,8 +69,13 @@ class Step:
             return self.call(*inputs, **options)
         except PackError:
             raise
-        except _WRONG as error:
-            raise PackError(f"{self.name} failed ({error})", "values that fit the operation") from error
+        except WRONG as error:
+            raise failed(self.name, error) from error
+
+
+def failed(operation: str, error: Exception) -> PackError:
+    """What is said of a step in which something went wrong."""
+    return PackError(f"{operation} failed ({error})", "values that fit the operation")
 
 
 # by operation: how it is made sparse, and how many inputs after the first are then within it
