@@ -35,8 +35,8 @@ class Budget:
 
     @classmethod
     def of(cls, tensors: Mapping[str, Array]) -> Budget:
-        """Enough for every tensor to be looked at and laid out in several networks."""
-        return cls(8 * sum(value.size for value in tensors.values()))
+        """Enough for every tensor to be looked at and laid out in several networks; something also without any."""
+        return cls(1 + 8 * sum(value.size for value in tensors.values()))
 
     def takes(self, node: Node, tensors: Mapping[str, Array]) -> bool:
         """Whether a node's tensors are within it, and if so, what is left afterwards."""
