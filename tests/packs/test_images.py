@@ -154,6 +154,14 @@ def test_the_cheaper_way_is_chosen_by_what_is_kept() -> None:
     assert is_dense(replace(one, weight=np.ones_like(one.weight)), (1, 16, 16), geometry)
 
 
+def test_images_that_read_many_weights_for_few_places_pass_together() -> None:
+    def together(channels: int, size: int) -> int:
+        net, _ = networks(nn.Conv2d(channels, channels, 3, padding=1), (channels, size, size))
+        return next(regions(net.program, net._tensors, net._shapes(1, 0))).images.together
+
+    assert together(256, 4) > 1 and together(16, 64) == 1
+
+
 def test_a_stride_that_no_image_has_takes_no_memory() -> None:
     network = pruned(nn.Sequential(nn.Conv2d(3, 5, 3, padding=1), nn.ReLU(), nn.Conv2d(5, 2, 1, stride=2)), 0.4)
     program, tensors = trace(network, {"x": torch.randn(2, 3, 6, 6)})

@@ -1,8 +1,8 @@
 """How a convolution is computed: from its kept weights, or densely.
 
 Each way has a cost in the time of one vector of sixteen products. The factors below are what layers of ResNet-18,
-VGG-16 and a MobileNet-like network took at densities of 0.3 and 1 on a processor with AVX-512; for other instructions
-the same ratio between both ways is assumed.
+VGG-16 and a MobileNet-like network took at densities of 0.3 and 1 on a processor with AVX-512, the one for weights that
+do not stay in the cache what they took on AMD's family 26; for other instructions the same ratio is assumed.
 """
 
 from __future__ import annotations

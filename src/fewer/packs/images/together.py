@@ -1,7 +1,8 @@
 """How many images pass through convolutions together.
 
 Small images leave registers empty when each passes alone, and read all weights for few places; large ones leave the
-cache when several pass together. The numbers below were measured on two processors.
+cache when several pass together. The numbers below fit ResNet-18, VGG-16 and a MobileNet-like network on AMD's family
+26 (Zen 5), 1 to 8 images at densities of 0.05 to 1.
 """
 
 from __future__ import annotations
