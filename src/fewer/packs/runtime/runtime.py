@@ -102,7 +102,7 @@ class Network:
 
     def _bound(self, inputs: tuple[ArrayLike, ...], named: Mapping[str, ArrayLike]) -> tuple[dict[str, Array], bool]:
         if len(inputs) + len(named) == len(self._wanted):  # as most are called: nothing to convert
-            ready = {one[0]: value for one, value in zip(self._wanted, inputs)} | named
+            ready = {one[0]: value for one, value in zip(self._wanted, inputs)} | dict(named)
             if self._are_ready(ready):
                 return ready, False  # type: ignore[return-value]
         wanted = [item.name for item in self.inputs]
