@@ -9,9 +9,10 @@ import numpy as np
 
 from fewer.packs.images import planes
 from fewer.packs.program import Input, Node, Program
+from fewer.packs.runtime import chain
 from fewer.packs.runtime.runtime import Network
 
-__all__ = ["convolved", "recurred", "refused", "separated"]
+__all__ = ["convolved", "multiplied", "recurred", "refused", "resized", "separated"]
 
 Generator = np.random.Generator
 
@@ -61,6 +62,33 @@ def separated(generator: Generator) -> None:
             Node("relu", ("c",), "y"),
         )
         _agree(Program((Input("x", (30, 2, width)),), nodes, ("y",)), tensors, generator, samples)
+
+
+def resized(generator: Generator) -> None:
+    """Pools that reach over the edge, and sizes that are not multiples, of images in three dimensions."""
+    for stride, size, mode in itertools.product((1, 2, 3), (1, 4, 19), ("linear", "nearest")):
+        pool = {"kernel": [1, 3, 3], "stride": [1, stride, stride], "padding": [0, 1, 1], "ceil": False}
+        nodes = (
+            Node("max_pool", ("x",), "a", {**pool, "dilation": [1, 1, 1]}),
+            Node("avg_pool", ("a",), "b", {**pool, "count_padding": False}),
+            Node("interpolate", ("b",), "c", {"size": [3, 17, size + 2], "mode": mode, "align_corners": False}),
+            Node("sigmoid", ("c",), "y"),
+        )
+        for samples in (1, 3):
+            _agree(Program((Input("x", (2, 2, 5, size)),), nodes, ("y",)), {}, generator, samples)
+
+
+def multiplied(generator: Generator) -> None:
+    """Products of which either side is mostly zeros, or neither."""
+    compiled = chain.kernels()
+    assert compiled is not None
+    for rows, inner, columns, left, right in itertools.product((1, 40), (17, 64), (3, 70), (0.0, 0.03, 1), (0.03, 1)):
+        a = _weights(generator, 2, rows, inner, density=left)
+        b = _weights(generator, 2, inner, columns, density=right)
+        found = compiled.product(a, b)
+        assert found is None or np.allclose(found, a @ b, atol=1e-4)
+        assert left > 0 or columns < 16 or found is not None
+    assert compiled.product(a, b[0]) is None and compiled.product(a, b[:, :3]) is None
 
 
 def recurred(generator: Generator) -> None:

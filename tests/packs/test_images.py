@@ -154,6 +154,14 @@ def test_the_cheaper_way_is_chosen_by_what_is_kept() -> None:
     assert is_dense(replace(one, weight=np.ones_like(one.weight)), (1, 16, 16), geometry)
 
 
+def test_images_that_read_many_weights_for_few_places_pass_together() -> None:
+    def together(channels: int, size: int) -> int:
+        net, _ = networks(nn.Conv2d(channels, channels, 3, padding=1), (channels, size, size))
+        return next(regions(net.program, net._tensors, net._shapes(1, 0))).images.together
+
+    assert together(256, 4) > 1 and together(16, 64) == 1
+
+
 def test_a_stride_that_no_image_has_takes_no_memory() -> None:
     network = pruned(nn.Sequential(nn.Conv2d(3, 5, 3, padding=1), nn.ReLU(), nn.Conv2d(5, 2, 1, stride=2)), 0.4)
     program, tensors = trace(network, {"x": torch.randn(2, 3, 6, 6)})
@@ -194,6 +202,60 @@ def test_values_that_others_read_come_out_of_a_part_of_a_program() -> None:
     np.testing.assert_allclose(fast.predict(x), plain.predict(x), atol=1e-6)
 
 
+class Windows(nn.Module):
+    """Pools of every kind, then another size."""
+
+    def __init__(self, rank: int, stride: int, mode: str, factor: float | None) -> None:
+        super().__init__()
+        means = {1: nn.AvgPool1d, 2: nn.AvgPool2d, 3: nn.AvgPool3d}[rank]
+        self.most = POOLS[rank](3, stride, padding=1)
+        self.mean, self.all = means(3, stride, padding=1, count_include_pad=False), means(2, stride)
+        words = {"align_corners": False} if mode != "nearest" else {}
+        size = {"scale_factor": factor} if factor else {"size": (7, 11, 5)[:rank]}
+        self.resize = nn.Upsample(mode=mode, **size, **words)  # type: ignore[arg-type]
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        return self.resize(self.most(x)), self.mean(x), torch.sigmoid(self.all(x))
+
+
+@pytest.mark.parametrize("factor", [None, 2.0, 1.7])
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize(("rank", "mode"), [(1, "linear"), (2, "bilinear"), (2, "nearest"), (3, "trilinear")])
+def test_pools_and_other_sizes_need_no_convolution_beside_them(
+    rank: int, mode: str, stride: int, factor: float | None, kernels: str
+) -> None:
+    torch_net = Windows(rank, stride, mode, factor).eval()
+    fast, _ = networks(torch_net, (3, 6, 9, 4)[: rank + 1])
+    assert {step.name for step in fast._steps} - {"reshape"} == {"images"}
+    x = np.random.default_rng(0).standard_normal((3, 3, 6, 9, 4)[: rank + 2]).astype(np.float32)
+    for found, wanted in zip(fast.predict(x), torch_net(torch.from_numpy(x)), strict=True):
+        np.testing.assert_allclose(found, wanted.numpy(), atol=1e-6)
+
+
+def test_the_largest_of_a_window_with_a_nan_is_a_nan(kernels: str) -> None:
+    fast, plain = networks(nn.MaxPool2d(3, 1, 1), (1, 6, 20))
+    x = np.random.default_rng(0).standard_normal((1, 1, 6, 20)).astype(np.float32)
+    x[0, 0, 3, [0, 7, 19]] = np.nan
+    np.testing.assert_array_equal(fast.predict(x), plain.predict(x))
+
+
+def test_what_nobody_reads_yet_does_not_part_a_network_on_images() -> None:
+    class Beside(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one, self.two, self.turn = nn.Conv2d(2, 4, 3, padding=1), nn.Conv2d(4, 4, 3), nn.Linear(4, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = self.one(x)
+            turn = self.turn(x.mean((2, 3)))  # is made before the second convolution, and read after it
+            return self.two(x).mean((2, 3)) @ turn.mean(0).new_ones(4, 3) + turn
+
+    fast, plain = networks(pruned(Beside(), 0.5), (2, 6, 6))
+    assert [step.name for step in fast._steps].count("images") == 3  # a call, and its two values
+    x = np.random.default_rng(0).standard_normal((5, 2, 6, 6)).astype(np.float32)
+    np.testing.assert_allclose(fast.predict(x), plain.predict(x), atol=1e-5)
+
+
 STEP = (0, 0, -1, 0, (0, 0.0, 0.0, 0.0))
 SPARSE = (1, 8, 8, 0, 0, 0, 0, 8)
 
@@ -217,9 +279,18 @@ def spaced(step: int = 2, offset: int = 0, sizes: tuple[int, ...] = (1, 1, 1, 1,
     return (4, *STEP[1:], (sizes, 0, steps, 0, to, 0, to, *kept))
 
 
+def resize(low: int = 1, inside: int = 2, places: int = 3) -> tuple[Any, ...]:
+    """A row that is made longer, from one buffer of 16 numbers to another."""
+    steps = (16, 16, 16, 16, 1)
+    zero, along, share = np.zeros(1, np.uint32), np.full(places, low, np.uint32), np.zeros(places, np.float32)
+    rest = ((1, 1, 1, 1, places), 0, steps, 0, steps, (1, 1, inside), zero, zero, along, None, None, share)
+    return (5, 0, -1, 1, (0, 0.0, 0.0, 0.0), rest)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
+        resize(low=2), resize(inside=17), resize(places=17), (5, 0, 0, 1, *resize()[4:]),
         dense(unit=3), dense(unit=32), dense(start=1), dense(offset=9), dense(taps=2), dense(taps=0),
         spaced(step=1), spaced(offset=10), spaced(sizes=(1, 1, 1, 1, 9)), spaced(sizes=(2, 1, 1, 1, 4)),
         sparse(1, 17, 0, 0, 0, 0, 0, 8),  # more places than the buffer has
@@ -236,9 +307,9 @@ def test_steps_that_would_leave_their_buffers_are_refused(wrong: Any) -> None:
     compiled = planes.kernels()
     if compiled is None:
         pytest.skip("no C kernels")
-    assert compiled.Planes([sparse(*SPARSE), dense(), spaced()], (16,), (1,), (1,), 1)
+    assert compiled.Planes([sparse(*SPARSE), dense(), spaced(), resize()], (16, 16), (1,), (1,), 1)
     with pytest.raises((ValueError, TypeError)):
-        compiled.Planes([wrong], (16,), (1,), (1,), 1)
+        compiled.Planes([wrong], (16, 16), (1,), (1,), 1)
 
 
 def test_a_program_that_is_not_about_images_has_no_such_part() -> None:

@@ -38,7 +38,7 @@ from fewer.packs.runtime.runtime import Network
 from tests.packs.fuzz_pack import run
 from tests.packs.test_runtime_chain import network, reference
 
-from tests.packs.sanitized import convolved, recurred, refused, separated
+from tests.packs.sanitized import convolved, multiplied, recurred, refused, resized, separated
 
 assert codec._codec.__spec__.origin.startswith(sys.argv[1])
 generator = np.random.default_rng(0)
@@ -76,7 +76,8 @@ for kernel in ("avx512", "avx2", "portable"):
         chain.kernels().use(kernel), planes.kernels().use(kernel)
     except ValueError:
         continue
-    convolved(generator), separated(generator), recurred(generator), refused()
+    convolved(generator), separated(generator), resized(generator), recurred(generator), multiplied(generator)
+    refused()
 with contextlib.suppress(ValueError):
     planes.kernels().use("avx512_whole")
     convolved(generator), separated(generator), refused()

@@ -1,8 +1,8 @@
 """How a convolution is computed: from its kept weights, or densely.
 
 Each way has a cost in the time of one vector of sixteen products. The factors below are what layers of ResNet-18,
-VGG-16 and a MobileNet-like network took at densities of 0.3 and 1 on a processor with AVX-512; for other instructions
-the same ratio between both ways is assumed.
+VGG-16 and a MobileNet-like network took at densities of 0.3 and 1 on a processor with AVX-512, the one for weights that
+do not stay in the cache what they took on AMD's family 26; for other instructions the same ratio is assumed.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from fewer.packs.runtime.ops import Array
 __all__ = ["ROWS", "cost", "is_dense", "units"]
 
 ROWS = 8  # output channels whose weights lie side by side where C computes densely
-_WIDE = 16  # floats in a vector
+_WIDE, _TILES = 16, 3  # floats in a vector, and vectors of places whose sums are held in dense products
 _HALF, _HELD = 8, 12  # floats in a vector of kept weights' sums, and vectors that are held
 _KEPT, _READ = 1.3, 3.0  # a kept weight at a vector, and reading it once for all vectors that are held
 _DENSE = 1.05  # a weight at a vector
+_FAR, _STREAM = 200_000, 1.5  # numbers of weights that leave the second-level cache, and reading one of them again
 _COPY = 1.5  # a run of places into a panel, and out of it
 _UNITS = {16: 1.0, 8: 1.02, 4: 1.05, 2: 1.2, 1: 1.4}  # runs, and what shorter ones cost beside the places they waste
 
@@ -44,14 +45,21 @@ def units(size: Sequence[int], geometry: Geometry) -> tuple[int, Array]:
 def _sparse_cost(kept: int, places: int) -> float:
     """Of kept weights at neighbouring places, those between rows among them."""
     vectors = -(-places // _HALF)
-    return kept * (_KEPT * vectors + _READ * -(-vectors // _HELD))
+    passes = -(-vectors // _HELD)
+    return kept * (_KEPT * vectors + _READ * passes) + _streamed(2 * kept, passes)
 
 
 def _dense_cost(one: Convolution, unit: int, runs: int) -> float:
     """Of all weights at runs of places."""
     vectors, own, taps = -(-runs * unit // _WIDE), len(one.weight) // one.groups, math.prod(one.weight.shape[1:])
     products = _DENSE * -(-own // ROWS) * ROWS * taps * vectors
-    return one.groups * (products + _COPY * (taps + own) * vectors * _WIDE / unit)
+    copies = _COPY * (taps + own) * vectors * _WIDE / unit
+    return one.groups * (products + copies) + _streamed(one.weight.size, -(-vectors // _TILES))
+
+
+def _streamed(numbers: int, passes: int) -> float:
+    """Of weights that are read from afar in every pass, which is what several images at once save."""
+    return _STREAM * numbers * passes if numbers > _FAR else 0.0
 
 
 def cost(one: Convolution, size: Sequence[int], geometry: Geometry) -> tuple[float, bool]:

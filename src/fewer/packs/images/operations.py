@@ -14,10 +14,11 @@ import numpy as np
 
 from fewer.packs.program import Node
 from fewer.packs.runtime.chain import NOTHING, Activation, Scale, stage_of
+from fewer.packs.runtime.layers import between
 from fewer.packs.runtime.ops import Array
 from fewer.packs.shapes.rules import Shape
 
-__all__ = ["Convolution", "Join", "Map", "Operation", "Pool", "Three", "able", "lowered"]
+__all__ = ["Convolution", "Join", "Map", "Operation", "Pool", "Resize", "Three", "able", "lowered"]
 
 Three = tuple[int, int, int]
 
@@ -74,7 +75,17 @@ class Join:
     target: str
 
 
-Operation = Convolution | Map | Pool | Join
+@dataclass(frozen=True)
+class Resize:
+    """Along each axis the places below, and the shares of the next ones; without shares the places alone."""
+
+    source: str
+    target: str
+    low: tuple[Array, ...]
+    share: tuple[Array | None, ...]
+
+
+Operation = Convolution | Map | Pool | Join | Resize
 
 
 def _three(values: Sequence[int], filler: int) -> Three:
@@ -104,8 +115,8 @@ def able(node: Node, tensors: Mapping[str, Array], shapes: Mapping[str, Shape]) 
             return bool(_weights(node, tensors)) and all(tensors[name].shape == shape[1:2] for name in node.inputs[1:])
         case "max_pool" | "avg_pool":
             return not values["ceil"] and len(values["kernel"]) == rank and min(values["kernel"]) >= 1
-        case "adaptive_avg_pool":
-            return len(values["size"]) == rank and all(s and not n % s for n, s in zip(shape[2:], values["size"]))
+        case "adaptive_avg_pool" | "interpolate":
+            return len(values["size"]) == rank and _resizes(node, shape)
         case "mean":
             return values["keep"] and sorted(axis % len(shape) for axis in values["axes"]) == list(range(2, len(shape)))
         case "concat":
@@ -115,6 +126,13 @@ def able(node: Node, tensors: Mapping[str, Array], shapes: Mapping[str, Shape]) 
             return shapes[node.inputs[1]] == shape == shapes[node.output]
     stage = stage_of(node, tensors)
     return isinstance(stage, Scale) and stage.size == 1 and len(stage.activations) <= 1
+
+
+def _resizes(node: Node, shape: Shape) -> bool:
+    values = node.attributes
+    if node.op == "interpolate":
+        return values["mode"] in ("nearest", "linear")
+    return all(s and not n % s for n, s in zip(shape[2:], values["size"]))
 
 
 def _convolves(node: Node, tensors: Mapping[str, Array], rank: int) -> bool:
@@ -230,6 +248,8 @@ def _operation(node: Node, tensors: Mapping[str, Array], shapes: Mapping[str, Sh
             size = shapes[target][2:]
             window = _three([n // s for n, s in zip(shape[2:], size)], 1)
             return Pool(source, target, window, window, (0, 0, 0), (1, 1, 1), True)
+        case "interpolate":
+            return _resize(node, shape[2:])
         case "batch_norm":
             return Map(source, target, *_norm(node, tensors))
         case "concat":
@@ -243,3 +263,18 @@ def _operation(node: Node, tensors: Mapping[str, Array], shapes: Mapping[str, Sh
     shift = stage.shift - stage.centre * stage.factor
     factor, shift = (np.full(channels, value.reshape(-1)[0], np.float32) for value in (stage.factor, shift))
     return Map(source, target, factor, shift, activation=(*stage.activations, NOTHING)[0])
+
+
+def _resize(node: Node, size: Sequence[int]) -> Resize:
+    values, rank = node.attributes, len(size)
+    scales = values.get("scales") or (None,) * rank
+    axes = [
+        between(n, count, values["mode"], values["align_corners"], scale)
+        for n, count, scale in zip(size, values["size"], scales)
+    ]
+    axes = [(np.zeros(1, np.int64), None)] * (3 - rank) + axes
+    low, share = zip(*axes)
+    return Resize(
+        node.inputs[0], node.output, tuple(place.astype(np.uint32) for place in low),
+        tuple(None if one is None else one.astype(np.float32) for one in share),
+    )  # fmt: skip

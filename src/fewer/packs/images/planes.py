@@ -18,7 +18,7 @@ import numpy as np
 
 from fewer.packs.images.choice import ROWS, is_dense, units
 from fewer.packs.images.layout import Geometry, Layout, all_phases, phases_of, reach, spaced
-from fewer.packs.images.operations import Convolution, Join, Map, Operation, Pool, Three
+from fewer.packs.images.operations import Convolution, Join, Map, Operation, Pool, Resize, Three
 from fewer.packs.images.together import images_together
 from fewer.packs.runtime.chain import NOTHING
 from fewer.packs.runtime.ops import Array
@@ -31,7 +31,7 @@ try:
 except ImportError:  # built without a compiler
     _planes = None
 
-_SPARSE, _DENSE, _MAP, _POOL, _SPACED = range(5)
+_SPARSE, _DENSE, _MAP, _POOL, _SPACED, _RESIZE = range(6)
 _NOWHERE: tuple[int, ...] = (0,) * 5
 
 Step = tuple[Any, ...]
@@ -155,12 +155,11 @@ class Writer:
             case Convolution():
                 self._convolve(one)
             case Map():
-                self._buffer(one.target, "lattice")
                 source = self._outside(one.source, True) if self._straight_in(one) else self._lattice(one.source)
-                self._copy(source, self._lattice(one.target), self.layout.channels[one.target],
-                           self.layout.sizes[one.target], one)  # fmt: skip
-            case Pool():
-                self._pool(one)
+                size = self.layout.sizes[one.target]
+                self._copy(source, self._made(one), self.layout.channels[one.target], size, one)
+            case Pool() | Resize():
+                self._read_whole(one)
             case Join():
                 self._join(one)
         if one.target in self.images.outputs and not self._straight_out(one):
@@ -179,7 +178,15 @@ class Writer:
 
     def _straight_out(self, one: Operation) -> bool:
         """Whether it writes an output where numpy holds it."""
-        return isinstance(one, Pool) and one.target in self.images.outputs and not self._readers[one.target]
+        alone = one.target in self.images.outputs and not self._readers[one.target]
+        return alone and isinstance(one, Map | Pool | Resize)
+
+    def _made(self, one: Operation) -> Lattice:
+        """Where an operation writes: where numpy holds an output that nobody here reads, or a buffer."""
+        if self._straight_out(one):
+            return self._outside(one.target, False)
+        self._buffer(one.target, "lattice")
+        return self._lattice(one.target)
 
     def _copy(self, source: Lattice, target: Lattice, channels: int, size: Three, one: Map | None = None) -> None:
         added = self._lattice(one.added) if one and one.added else Lattice(-1, 0, _NOWHERE)
@@ -197,17 +204,18 @@ class Writer:
             self._copy(self._lattice(name), part, channels, self.layout.sizes[name])
             before += channels
 
-    def _pool(self, one: Pool) -> None:
-        source, straight = self._lattice(one.source), self._straight_out(one)
-        if not straight:
-            self._buffer(one.target, "lattice")
-        target = self._outside(one.target, False) if straight else self._lattice(one.target)
+    def _read_whole(self, one: Pool | Resize) -> None:
+        """What makes a value of another size."""
+        source, target = self._lattice(one.source), self._made(one)
         sizes = (self.layout.channels[one.target], self.count, *self.layout.sizes[one.target])
-        rest = (
-            sizes, source.first, source.steps, target.first, target.steps, self.layout.sizes[one.source], one.window,
-            one.stride, one.padding, one.dilation, one.mean, one.count_padding,
-        )  # fmt: skip
-        self.steps.append((_POOL, source.buffer, -1, target.buffer, NOTHING, rest))
+        places = (sizes, source.first, source.steps, target.first, target.steps, self.layout.sizes[one.source])
+        rest: tuple[Any, ...]
+        if isinstance(one, Pool):
+            kind = _POOL
+            rest = (one.window, one.stride, one.padding, one.dilation, one.mean, one.count_padding)
+        else:
+            kind, rest = _RESIZE, (*one.low, *one.share)
+        self.steps.append((kind, source.buffer, -1, target.buffer, NOTHING, (*places, *rest)))
 
     def _phases(self, one: Convolution) -> None:
         """Every step-th row and column by itself, those that the convolution reads."""

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fewer.packs.images.layout import Layout
 from fewer.packs.images.operations import Convolution, Three, able, lowered
 from fewer.packs.images.planes import Images, kernels
-from fewer.packs.program import Program
+from fewer.packs.program import Node, Program
 from fewer.packs.runtime.ops import Array
 from fewer.packs.runtime.threads import ALONE, Threads
 from fewer.packs.shapes.rules import Shape
 
-__all__ = ["Region", "regions"]
+__all__ = ["Region", "gathered", "regions"]
 
 _ROOM = 1 << 26  # numbers that the buffers of a region may hold
+# without one of these, numpy is as fast
+_WORTH = {"conv", "max_pool", "avg_pool", "adaptive_avg_pool", "interpolate", "sigmoid", "tanh", "elu", "gelu"}
 
 
 @dataclass(frozen=True)
@@ -46,18 +48,35 @@ class Region:
 
 
 def regions(program: Program, tensors: Mapping[str, Array], shapes: Mapping[str, Shape]) -> Iterator[Region]:
-    """Runs of nodes that C knows, each with a convolution in it, and with buffers that are not too large."""
+    """Runs of nodes that C knows, each worth a call, and with buffers that are not too large."""
     if kernels() is None:
         return
     begin = 0
     for end in range(len(program.nodes) + 1):
         if end < len(program.nodes) and able(program.nodes[end], tensors, shapes):
             continue
-        if any(node.op == "conv" for node in program.nodes[begin:end]):
+        if any(node.op in _WORTH for node in program.nodes[begin:end]):
             found = _region(program, begin, end, tensors, shapes)
             if found is not None:
                 yield found
         begin = end + 1
+
+
+def gathered(program: Program, tensors: Mapping[str, Array], shapes: Mapping[str, Shape]) -> Program:
+    """The same with what C does not know put off until somebody needs it, so that runs of what it knows are long."""
+    done: list[Node] = []
+    waiting: list[Node] = []
+    made: set[str] = set()  # by those that wait
+    for node in program.nodes:
+        if not able(node, tensors, shapes):
+            waiting.append(node)
+            made.add(node.output)
+            continue
+        if not made.isdisjoint(node.inputs):
+            done += waiting
+            waiting, made = [], set()
+        done.append(node)
+    return replace(program, nodes=(*done, *waiting))
 
 
 def _region(

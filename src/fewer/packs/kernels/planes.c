@@ -26,7 +26,7 @@ typedef struct {
     Step *steps;
     ptrdiff_t images;           /* that pass through together at most */
     size_t *sizes;              /* floats of each buffer: scratch for all images, inputs and outputs for one */
-    size_t room, dense_room;    /* floats of all scratch, those of dense products at its end */
+    size_t room, step_room;     /* floats of all scratch, those that a step alone needs at its end */
     float *spare[SPARE_SCRATCH]; /* buffers that nobody uses now, whose paddings are zero; guarded by Python's own lock */
     int spares;
     double work;                /* multiplications for one image */
@@ -71,7 +71,7 @@ typedef struct {
         else if (s->kind == DENSE)                                                                     \
             dense_of_##wide(s, buffers, images, room);                                                 \
         else                                                                                           \
-            walk(s, buffers, images);                                                                  \
+            walk(s, buffers, images, room);                                                             \
     }                                                                                                  \
     attribute static void activate_##suffix(float *y, ptrdiff_t count, Activation f) { activate(y, count, f); } \
     static const Version version_##suffix = {#suffix, run_##suffix, activate_##suffix};
@@ -116,6 +116,7 @@ static void planes_free(PyObject *object) {
         Step *s = p->steps + i;
         free(s->starts), free(s->holes), free(s->kept), free(s->offsets), free(s->weights), free(s->bias);
         free(s->factor), free(s->shift);
+        for (int a = 0; a < 3; a++) free(s->low[a]), free(s->share[a]);
     }
     for (int i = 0; i < p->spares; i++) free(p->spare[i]);
     free(p->steps), free(p->sizes);
@@ -159,10 +160,11 @@ static PyObject *planes_new(PyTypeObject *type, PyObject *arguments, PyObject *n
         right = read_step(p, p->steps + i, PyList_GET_ITEM(steps, i));
         if (!right) break;
         p->work += work_of(p->steps + i);
-        const size_t wanted = p->steps[i].kind == DENSE ? dense_room(p->steps + i) : 0;
-        p->dense_room = wanted > p->dense_room ? wanted : p->dense_room;
+        const Kind kind = p->steps[i].kind;
+        const size_t wanted = kind == DENSE ? dense_room(p->steps + i) : kind == RESIZE ? resize_room(p->steps + i) : 0;
+        p->step_room = wanted > p->step_room ? wanted : p->step_room;
     }
-    p->room += p->dense_room + LINE;
+    p->room += p->step_room + LINE;
     if (right && !(p->spare[0] = calloc(p->room + 1, sizeof *p->spare[0]))) PyErr_NoMemory();
     if (right && p->spare[0]) p->spares = 1;
     if (!p->spares) {

@@ -19,7 +19,7 @@ typedef struct {
     float weight;
 } Kept;
 
-typedef enum { SPARSE, DENSE, MAP, POOL, SPACED } Kind;
+typedef enum { SPARSE, DENSE, MAP, POOL, SPACED, RESIZE } Kind;
 
 typedef struct {
     Kind kind;
@@ -37,6 +37,8 @@ typedef struct {
     ptrdiff_t sizes[AXES], from_steps[AXES], with_steps[AXES], to_steps[AXES];
     float *factor, *shift;      /* by channel, or none */
     ptrdiff_t inside[3], window[3], stride[3], before[3], spacing[3];
+    uint32_t *low[3];           /* resizes: for each place along an axis the two that it lies between, and the shares */
+    float *share[3];            /* of the second; where both are the same place, there is one */
     int mean, count_padding, spare_behind; /* behind: a number more may be read than there are */
 } Step;
 
@@ -143,111 +145,19 @@ INLINE void spaced_row(const Step *s, ptrdiff_t channel, const float *x, const f
     if (s->activation.kind != RELU && s->activation.kind != NOTHING) activate_row(y, n, s->activation);
 }
 
-/* A row of a pool: each window clipped to the image. */
-INLINE void pool_row(const Step *s, const float *x, float *y, ptrdiff_t d, ptrdiff_t h) {
-    ptrdiff_t first[3], last[3];
-    const ptrdiff_t at[2] = {d, h};
-    const float volume = (float)(s->window[0] * s->window[1] * s->window[2]);
-    for (ptrdiff_t w = 0; w < s->sizes[4]; w++) {
-        for (int a = 0; a < 3; a++) {
-            const ptrdiff_t begin = (a < 2 ? at[a] : w) * s->stride[a] - s->before[a], gap = s->spacing[a];
-            first[a] = begin < 0 ? (gap - 1 - begin) / gap : 0;
-            const ptrdiff_t room = (s->inside[a] - begin + gap - 1) / gap;
-            last[a] = room < s->window[a] ? room : s->window[a];
-            first[a] = begin + first[a] * gap, last[a] = begin + last[a] * gap;
-        }
-        float best = s->mean ? 0.0f : -INFINITY, taken = 0.0f;
-        for (ptrdiff_t i = first[0]; i < last[0]; i += s->spacing[0])
-            for (ptrdiff_t j = first[1]; j < last[1]; j += s->spacing[1])
-                for (ptrdiff_t k = first[2]; k < last[2]; k += s->spacing[2]) {
-                    const float value = x[i * s->from_steps[2] + j * s->from_steps[3] + k * s->from_steps[4]];
-                    if (s->mean)
-                        best += value;
-                    else
-                        best = value > best || value != value ? value : best;
-                    taken += 1.0f;
-                }
-        y[w * s->to_steps[4]] = s->mean ? best / (s->count_padding ? volume : taken) : best;
-    }
-}
+#include "planes_windows.h"
+#include "planes_resize.h"
 
-/* The larger of each pair, without branches, which images would not let a processor foresee; NaN where one of them is. */
-INLINE Four larger_of(Four a, Four b) {
-    const FourWhole second = (b > a) | (b != b);
-    return (Four)(((FourWhole)b & second) | ((FourWhole)a & ~second));
-}
-
-INLINE Eight larger_of_eight(Eight a, Eight b) {
-    const EightWhole second = (b > a) | (b != b);
-    return (Eight)(((EightWhole)b & second) | ((EightWhole)a & ~second));
-}
-
-INLINE Four halved(const float *upper, const float *lower) {
-    const Four left = larger_of(*(const Four *)upper, *(const Four *)lower);
-    const Four right = larger_of(*(const Four *)(upper + 4), *(const Four *)(lower + 4));
-    const Four even = {left[0], left[2], right[0], right[2]}, odd = {left[1], left[3], right[1], right[3]};
-    return larger_of(even, odd);
-}
-
-INLINE Eight eight_halved(const float *upper, const float *lower) {
-    const Eight left = larger_of_eight(*(const Eight *)upper, *(const Eight *)lower);
-    const Eight right = larger_of_eight(*(const Eight *)(upper + 8), *(const Eight *)(lower + 8));
-    return larger_of_eight(every_second(left, right, 0), every_second(left, right, 1));
-}
-
-/* Two by two without padding, as most networks pool; the last four of a row may be computed twice. */
-INLINE void halve_row(const Step *s, const float *x, float *y, ptrdiff_t d, ptrdiff_t h) {
-    const float *upper = x + d * s->from_steps[2] + 2 * h * s->from_steps[3], *lower = upper + s->from_steps[3];
-    const ptrdiff_t count = s->sizes[4];
-    ptrdiff_t w = 0;
-    for (; w + 8 <= count; w += 8) *(Eight *)(y + w) = eight_halved(upper + 2 * w, lower + 2 * w);
-    for (; w + 4 <= count; w += 4) *(Four *)(y + w) = halved(upper + 2 * w, lower + 2 * w);
-    if (w < count && count > 4) {
-        *(Four *)(y + count - 4) = halved(upper + 2 * (count - 4), lower + 2 * (count - 4));
-        return;
-    }
-    for (; w < count; w++) {
-        float best = upper[2 * w];
-        const float others[3] = {upper[2 * w + 1], lower[2 * w], lower[2 * w + 1]};
-        for (int k = 0; k < 3; k++) best = others[k] > best || others[k] != others[k] ? others[k] : best;
-        y[w] = best;
-    }
-}
-
-/* Means of windows that lie inside their image. */
-INLINE void mean_row(const Step *s, const float *x, float *y, ptrdiff_t d, ptrdiff_t h) {
-    const float share = 1.0f / (float)(s->window[0] * s->window[1] * s->window[2]);
-    for (ptrdiff_t w = 0; w < s->sizes[4]; w++) {
-        const float *first = x + d * s->stride[0] * s->from_steps[2] + h * s->stride[1] * s->from_steps[3] + w * s->stride[2];
-        float sum = 0.0f;
-        for (ptrdiff_t i = 0; i < s->window[0]; i++)
-            for (ptrdiff_t j = 0; j < s->window[1]; j++)
-                for (ptrdiff_t k = 0; k < s->window[2]; k++) sum += first[i * s->from_steps[2] + j * s->from_steps[3] + k];
-        y[w * s->to_steps[4]] = sum * share;
-    }
-}
-
-INLINE int means(const Step *s) {
-    int right = s->mean && s->from_steps[4] == 1;
-    for (int a = 0; a < 3; a++)
-        right = right && s->before[a] == 0 && s->spacing[a] == 1 &&
-                (s->sizes[a + 2] - 1) * s->stride[a] + s->window[a] <= s->inside[a];
-    return right;
-}
-
-INLINE int halves(const Step *s) {
-    int right = !s->mean && s->from_steps[4] == 1 && s->to_steps[4] == 1 && s->window[0] == 1 && s->stride[0] == 1;
-    for (int a = 0; a < 3; a++) right = right && s->before[a] == 0 && s->spacing[a] == 1;
-    for (int a = 1; a < 3; a++) right = right && s->window[a] == 2 && s->stride[a] == 2;
-    return right;
-}
-
-INLINE void walk(const Step *s, float *const *buffers, ptrdiff_t images) {
+INLINE void walk(const Step *s, float *const *buffers, ptrdiff_t images, float *room) {
     const float *x = buffers[s->from] + s->from_first, *added = s->with < 0 ? NULL : buffers[s->with] + s->with_first;
     float *y = buffers[s->to] + s->to_first;
     const int quick = s->kind == POOL && halves(s), even = s->kind == POOL && means(s);
     for (ptrdiff_t c = 0; c < s->sizes[0]; c++)
-        for (ptrdiff_t n = 0; n < images; n++)
+        for (ptrdiff_t n = 0; n < images; n++) {
+            if (s->kind == RESIZE) {
+                resize_image(s, x + c * s->from_steps[0] + n * s->from_steps[1], y + c * s->to_steps[0] + n * s->to_steps[1], room);
+                continue;
+            }
             for (ptrdiff_t d = 0; d < s->sizes[2]; d++)
                 for (ptrdiff_t h = 0; h < s->sizes[3]; h++) {
                     const float *image = x + c * s->from_steps[0] + n * s->from_steps[1];
@@ -266,6 +176,7 @@ INLINE void walk(const Step *s, float *const *buffers, ptrdiff_t images) {
                     else
                         map_row(s, row, with, target, s->factor ? s->factor[c] : 1.0f, s->shift ? s->shift[c] : 0.0f);
                 }
+        }
 }
 
 #endif

@@ -161,8 +161,28 @@ static int read_pool(const Planes *p, Step *s, PyObject *rest) {
     int right = s->with < 0 && read_lattice(p, s, sizes, from, from, to) && sizes_of(inside, s->inside, 3, 1) &&
                 sizes_of(window, s->window, 3, 1) && sizes_of(stride, s->stride, 3, 1) &&
                 sizes_of(before, s->before, 3, 0) && sizes_of(spacing, s->spacing, 3, 1);
+    right = right && s->from_steps[4] == 1 && s->to_steps[4] == 1;
     const ptrdiff_t read[AXES] = {s->sizes[0], s->sizes[1], s->inside[0], s->inside[1], s->inside[2]};
     return right && within(p, s->from, end_of(s->from_first, read, s->from_steps));
+}
+
+/* Along each axis the places below, and the shares of those after them unless none has any. */
+static int read_resize(const Planes *p, Step *s, PyObject *rest) {
+    PyObject *sizes, *from, *to, *inside, *low[3], *share[3];
+    int failed = 0;
+    if (!PyArg_ParseTuple(rest, "OnOnOOOOOOOO", &sizes, &s->from_first, &from, &s->to_first, &to, &inside, &low[0],
+                          &low[1], &low[2], &share[0], &share[1], &share[2]))
+        return 0;
+    int right = s->with < 0 && read_lattice(p, s, sizes, from, from, to) && sizes_of(inside, s->inside, 3, 1) &&
+                s->from_steps[4] == 1 && s->to_steps[4] == 1;
+    for (int a = 0; right && a < 3; a++) {
+        const ptrdiff_t count = s->sizes[a + 2];
+        s->low[a] = numbers(low[a], count, NULL, &failed);
+        if (share[a] != Py_None) s->share[a] = numbers(share[a], count, NULL, &failed);
+        for (ptrdiff_t i = 0; !failed && i < count; i++) right = right && (ptrdiff_t)s->low[a][i] < s->inside[a];
+    }
+    const ptrdiff_t read[AXES] = {s->sizes[0], s->sizes[1], s->inside[0], s->inside[1], s->inside[2]};
+    return right && !failed && within(p, s->from, end_of(s->from_first, read, s->from_steps));
 }
 
 /* (kind, from, with, to, activation, rest) */
@@ -186,6 +206,7 @@ static int read_step(const Planes *p, Step *s, PyObject *entry) {
         case MAP: return read_map(p, s, rest);
         case POOL: return read_pool(p, s, rest);
         case SPACED: return read_spaced(p, s, rest);
+        case RESIZE: return read_resize(p, s, rest);
         default: return 0;
     }
 }

@@ -12,6 +12,7 @@
 #include "runtime_kernels.h"
 #include "runtime_lanes.h"
 #include "runtime_rows.h"
+#include "runtime_product.h"
 
 /* One step of a chain. A layer has kept weights twice: by columns or in lanes (one sample), and by rows (many samples). */
 typedef struct {
@@ -47,6 +48,7 @@ typedef struct {
                    ptrdiff_t, Activation);
     void (*gates)(int, ptrdiff_t, const float *, float *, const float *, float *, float *);
     void (*rows)(const RowRule *, const float *, float *, ptrdiff_t);
+    int (*product)(const Product *);
 } Kernels;
 
 INLINE ptrdiff_t padded(ptrdiff_t count) { return (count + WIDE - 1) / WIDE * WIDE; }
@@ -151,8 +153,9 @@ INLINE void block_of_samples(const Chain *chain, const float *input, float *outp
     attribute static void rows_##suffix(const RowRule *rule, const float *x, float *y, ptrdiff_t count) {             \
         each_row(rule, x, y, count);                                                                                  \
     }                                                                                                                 \
+    attribute static int product_##suffix(const Product *p) { return few_product(p); }                                \
     static const Kernels kernels_##suffix = {#suffix,          width,          one_##suffix, block_##suffix,          \
-                                             spread_##suffix, gates_##suffix, rows_##suffix};
+                                             spread_##suffix, gates_##suffix, rows_##suffix,  product_##suffix};
 
 VERSION(portable, , 4)
 #if SEVERAL
@@ -225,6 +228,7 @@ static PyObject *chosen(PyObject *self, PyObject *nothing) {
 static PyMethodDef methods[] = {
     {"spread", spread, METH_VARARGS, "A sparse product over many places."},
     {"rows", rows, METH_VARARGS, "Softmax or a layer norm over the last axis."},
+    {"product", product, METH_VARARGS, "A product of two values of which one is mostly zeros."},
     {"recur", recur, METH_VARARGS, "All states of a recurrent layer."},
     {"use", use, METH_O, "Choose the kernels: avx512, avx2, portable, or None for the best."},
     {"chosen", chosen, METH_NOARGS, "Name and lanes of the kernels in use."},

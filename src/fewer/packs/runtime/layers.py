@@ -12,7 +12,7 @@ from fewer.packs.program import PackError
 from fewer.packs.runtime.ops import ELEMENTWISE, SHAPES, Array, allowed, mean
 from fewer.packs.runtime.recurrent import RECURRENT
 
-__all__ = ["COLUMNS", "OPERATIONS", "sources", "unfolded"]
+__all__ = ["COLUMNS", "OPERATIONS", "between", "sources", "unfolded"]
 
 COLUMNS = 1 << 24  # numbers that a convolution copies into windows at a time
 
@@ -235,6 +235,18 @@ def sources(n: int, count: int, scale: float | None, align: bool) -> Array:
     return np.maximum((places + 0.5) * step - 0.5, 0.0)
 
 
+def between(n: int, count: int, mode: str, align: bool, scale: float | None) -> tuple[Array, Array | None]:
+    """For each output place along an axis the one below it, and the share of the next one where places are mixed."""
+    if mode == "nearest":
+        step = np.float32(1 / scale if scale else n / count)
+        return np.minimum((np.arange(count, dtype=np.float32) * step).astype(np.int64), n - 1), None
+    if n == count and not scale:
+        return np.arange(n), None
+    source = sources(n, count, scale, align)
+    low = np.minimum(source.astype(np.int64), n - 1)
+    return low, source - low
+
+
 def interpolate(
     x: Array, *, size: Sequence[int], mode: str, align_corners: bool, scales: Sequence[float] | None = None
 ) -> Array:
@@ -244,15 +256,12 @@ def interpolate(
         raise PackError(f"interpolation {mode!r:.40}", "nearest or linear")
     for place, count in enumerate(size):
         axis, n = x.ndim - len(size) + place, x.shape[x.ndim - len(size) + place]
-        scale = scales[place] if scales else None
-        if mode == "nearest":
-            step = np.float32(1 / scale if scale else n / count)
-            x = np.take(x, np.minimum((np.arange(count, dtype=np.float32) * step).astype(np.int64), n - 1), axis=axis)
-        elif n != count or scale:
-            source = sources(n, count, scale, align_corners)
-            low = np.minimum(source.astype(np.int64), n - 1)
-            share = (source - low).astype(x.dtype).reshape((-1,) + (1,) * (x.ndim - axis - 1))
-            x = np.take(x, low, axis=axis) * (1 - share) + np.take(x, np.minimum(low + 1, n - 1), axis=axis) * share
+        low, share = between(n, count, mode, align_corners, scales[place] if scales else None)
+        if share is None:
+            x = np.take(x, low, axis=axis)
+        else:
+            part = share.astype(x.dtype).reshape((-1,) + (1,) * (x.ndim - axis - 1))
+            x = np.take(x, low, axis=axis) * (1 - part) + np.take(x, np.minimum(low + 1, n - 1), axis=axis) * part
     return x
 
 

@@ -1,4 +1,4 @@
-"""Softmax, its logarithm, layer norms and attention over the last axis in C, with numpy where C cannot serve."""
+"""Softmax, layer norms, attention and products over the last axes in C, with numpy where C cannot serve."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from fewer.packs.runtime.ops import Array
 
 __all__ = ["row_operation"]
 
+_MANY = 1 << 18  # multiplications of a product, below which counting zeros costs more than it saves
 _KINDS = {"softmax": 0, "log_softmax": 1, "layer_norm": 2}
 
 
@@ -28,6 +29,8 @@ def row_operation(node: Node, tensors: Mapping[str, Array]) -> Callable[..., Arr
             return _norm(node.attributes["epsilon"])
         case "attention" if len(node.inputs) == 3 and not node.attributes["causal"]:
             return _attention(node.attributes.get("scale"))
+        case "matmul":
+            return product
     return None
 
 
@@ -63,3 +66,13 @@ def _attention(scale: float | None) -> Callable[[Array, Array, Array], Array]:
         return np.asarray(np.matmul(shares(scores), v), dtype=q.dtype)
 
     return call
+
+
+def product(left: Array, right: Array) -> Array:
+    """The product of the last two axes; where one side is mostly zeros, those are left out."""
+    compiled = kernels()
+    assert compiled is not None
+    found: Array | None = None
+    if left.ndim > 1 and left.size * right.shape[-1] >= _MANY:
+        found = compiled.product(np.ascontiguousarray(left), np.ascontiguousarray(right))
+    return np.matmul(left, right) if found is None else found

@@ -15,8 +15,10 @@ from numpy.typing import ArrayLike
 
 from fewer.core.errors import UserError
 from fewer.packs.program import Input, PackError, Program
+from fewer.packs.runtime.apart import apart, samples_at_once, work
 from fewer.packs.runtime.ops import Array
-from fewer.packs.runtime.steps import Budget, Step, steps, whole_chain
+from fewer.packs.runtime.sequence import StepSequence
+from fewer.packs.runtime.steps import Budget, steps, whole_chain
 from fewer.packs.runtime.threads import Threads
 from fewer.packs.shapes.demand import Allowance, shapes_of
 from fewer.packs.shapes.rules import Shape
@@ -41,17 +43,21 @@ class Network:
         threads: int = 1,
     ) -> None:
         self.program, self._allowance = program, allowance or Allowance()
+        self._wanted = tuple((item.name, item.shape, np.dtype(item.dtype)) for item in program.inputs)
         self._tensors = {name: tensors[name] for name in program.used() if name in tensors}
         self._allowed: set[tuple[int, int]] = set()  # numbers of samples, and lengths, that are known to fit
         shapes = self._shapes(1, program.usual)
-        self._constants: dict[str, Array] | None = None
-        self._varying: list[tuple[Step, list[str]]] = []
+        self._sequence: StepSequence | None = None  # made when it is first needed
         budget = (budget or Budget.of(self._tensors)) if compiled else Budget(0)
         with np.errstate(all="ignore"):  # weights may be anything, also signalling NaN
             several = Threads(threads)
             self._whole = whole_chain(program, self._tensors, budget, several)
             found = () if self._whole is not None else steps(program, self._tensors, budget, shapes, several)
             self._steps = list(found)
+        self._threads, self._at_once, self._work = several, 0, 0.0
+        if budget.numbers and len(self._steps) > 1 and apart(program, self._tensors, shapes):
+            made = [step.output for step in self._steps if step.output in shapes]
+            self._at_once, self._work = samples_at_once(made, shapes), work(program, self._tensors, shapes)
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -89,18 +95,16 @@ class Network:
         if self._whole is not None:
             answer = self._whole(np.ascontiguousarray(next(iter(arrays.values()))))
             return answer[0] if single else answer
-        with np.errstate(all="ignore"):
-            outputs = self._run(arrays)
+        outputs = self._run(arrays)
         if single:
-            outputs = [output[0] for output in outputs]
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+            outputs = tuple(output[0] for output in outputs)
+        return outputs[0] if len(outputs) == 1 else outputs
 
     def _bound(self, inputs: tuple[ArrayLike, ...], named: Mapping[str, ArrayLike]) -> tuple[dict[str, Array], bool]:
-        if len(inputs) == len(self.inputs) == 1 and not named:  # as most are called: nothing to convert
-            only, value = self.inputs[0], inputs[0]
-            ready = isinstance(value, np.ndarray) and value.ndim == len(only.shape) + 1
-            if ready and value.dtype == only.dtype and value.shape[1:] == only.shape:  # type: ignore[union-attr]
-                return {only.name: np.asarray(value)}, False
+        if len(inputs) + len(named) == len(self._wanted):  # as most are called: nothing to convert
+            ready = {one[0]: value for one, value in zip(self._wanted, inputs)} | dict(named)
+            if self._are_ready(ready):
+                return ready, False  # type: ignore[return-value]
         wanted = [item.name for item in self.inputs]
         given: dict[str, ArrayLike] = dict(zip(wanted, inputs))
         if len(inputs) > len(wanted) or (given.keys() & named.keys()) or {*given, *named} != set(wanted):
@@ -123,6 +127,18 @@ class Network:
             shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
             raise UserError(f"inputs of {shapes}", "the same number of samples in each")
         return arrays, ranks == {0}
+
+    def _are_ready(self, given: Mapping[str, ArrayLike]) -> bool:
+        """Whether all are arrays of the right type and as many samples."""
+        samples = -1
+        for name, shape, dtype in self._wanted:
+            value = given.get(name)
+            if not isinstance(value, np.ndarray) or value.dtype != dtype or value.shape[1:] != shape or not value.ndim:
+                return False
+            if samples not in (-1, len(value)):
+                return False
+            samples = len(value)
+        return True
 
     def _fits(self, item: Input, shape: tuple[int, ...]) -> bool:
         time = self.program.time
@@ -148,36 +164,26 @@ class Network:
             raise UserError(f"sequences of different lengths, {told} steps", "one length for all inputs")
         return next(iter(lengths.values()), 0)
 
-    def _run(self, arrays: dict[str, Array]) -> list[Array]:
+    def _run(self, arrays: dict[str, Array]) -> tuple[Array, ...]:
         batch, time = len(next(iter(arrays.values()))), self._length(arrays)
         if (batch, time) not in self._allowed:
             self._shapes(batch, time)
-        if self._constants is None:
-            self._settle()
-        values = {**(self._constants or {}), **arrays}
-        for step, done in self._varying:
-            values[step.output] = step.run(values, batch, time)
-            for name in done:
-                del values[name]
-        return [np.asarray(values[name]) for name in self.program.outputs]
+        if self._sequence is None:
+            self._sequence = StepSequence(self._steps, self._tensors, self.program.outputs)
+        sequence = self._sequence
+        if not self._at_once or batch < 2:
+            return sequence(arrays, batch, time)
+        names, given = tuple(arrays), tuple(arrays.values())
+        return self._threads.shared(lambda *x: self._in_parts(sequence, dict(zip(names, x))), given, self._work)
 
-    def _settle(self) -> None:
-        """Work out once what depends on tensors alone, and when each other value is last read."""
-        constants = dict(self._tensors)
-        varying = []
-        for step in self._steps:
-            if step.varying is None and all(name in constants for name in step.inputs):
-                constants[step.output] = step.run(constants, 0)
-            else:
-                varying.append(step)
-        last = {name: place for place, step in enumerate(varying) for name in step.inputs if name not in constants}
-        ends: list[list[str]] = [[] for _ in varying]
-        for name, place in last.items():
-            if name not in self.program.outputs:
-                ends[place].append(name)
-        needed = {name for step in varying for name in step.inputs} | set(self.program.outputs)
-        self._varying = list(zip(varying, ends))
-        self._constants = {name: value for name, value in constants.items() if name in needed}
+    def _in_parts(self, sequence: StepSequence, arrays: Mapping[str, Array]) -> tuple[Array, ...]:
+        """Samples that are computed each by itself, so many at once as stay near the processor."""
+        batch, some = len(next(iter(arrays.values()))), self._at_once
+        if batch <= some:
+            return sequence(arrays, batch, 0)
+        parts = [{name: x[i : i + some] for name, x in arrays.items()} for i in range(0, batch, some)]
+        answers = [sequence(part, min(some, batch - i * some), 0) for i, part in enumerate(parts)]
+        return tuple(np.concatenate(same) for same in zip(*answers))
 
 
 class Pack:

@@ -10,20 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fewer.packs.images.region import Region, regions
+from fewer.packs.images.region import Region, gathered, regions
 from fewer.packs.program import Node, PackError, Program, settled, varies
 from fewer.packs.runtime.chain import Layer, Stage, compiled_chain, stage_of
 from fewer.packs.runtime.convolution import sparse_convolution
 from fewer.packs.runtime.layers import OPERATIONS
 from fewer.packs.runtime.ops import Array, allowed
+from fewer.packs.runtime.quick import quick
 from fewer.packs.runtime.recurrent import GATES, sparse_recurrence
 from fewer.packs.runtime.rows import row_operation
 from fewer.packs.runtime.threads import ALONE, Threads
 from fewer.packs.shapes.rules import Shape
 
-__all__ = ["Budget", "Step", "chains", "one_sample", "step_of", "steps", "whole_chain"]
+__all__ = ["WRONG", "Budget", "Step", "chains", "failed", "one_sample", "step_of", "steps", "whole_chain"]
 
-_WRONG = (ValueError, TypeError, IndexError, KeyError, OverflowError, ZeroDivisionError, MemoryError, AttributeError)
+WRONG = (ValueError, TypeError, IndexError, KeyError, OverflowError, ZeroDivisionError, MemoryError, AttributeError)
 
 
 @dataclass
@@ -34,8 +35,8 @@ class Budget:
 
     @classmethod
     def of(cls, tensors: Mapping[str, Array]) -> Budget:
-        """Enough for every tensor to be looked at and laid out in several networks."""
-        return cls(8 * sum(value.size for value in tensors.values()))
+        """Enough for every tensor to be looked at and laid out in several networks; something also without any."""
+        return cls(1 + 8 * sum(value.size for value in tensors.values()))
 
     def takes(self, node: Node, tensors: Mapping[str, Array]) -> bool:
         """Whether a node's tensors are within it, and if so, what is left afterwards."""
@@ -59,8 +60,6 @@ class Step:
     def run(self, values: Mapping[str, Array], batch: int, time: int = 0) -> Array:
         """Its value; whatever goes wrong inside is a PackError that names the operation."""
         try:
-            if self.varying is None and len(self.inputs) == 1:
-                return self.call(values[self.inputs[0]])
             inputs = [values[name] for name in self.inputs]
             if self.varying is None:
                 return self.call(*inputs)
@@ -70,8 +69,13 @@ class Step:
             return self.call(*inputs, **options)
         except PackError:
             raise
-        except _WRONG as error:
-            raise PackError(f"{self.name} failed ({error})", "values that fit the operation") from error
+        except WRONG as error:
+            raise failed(self.name, error) from error
+
+
+def failed(operation: str, error: Exception) -> PackError:
+    """What is said of a step in which something went wrong."""
+    return PackError(f"{operation} failed ({error})", "values that fit the operation")
 
 
 # by operation: how it is made sparse, and how many inputs after the first are then within it
@@ -85,14 +89,16 @@ def step_of(node: Node) -> Step:
     """A node as numpy does it."""
     if node.op == "reshape" and (rest := _samples_apart(node.attributes["shape"])):
         return Step(node.op, node.inputs, node.output, lambda x: x.reshape(-1, *rest))
+    if (call := quick(node)) is not None:
+        return Step(node.op, node.inputs, node.output, call)
     function = OPERATIONS[node.op]
     attributes = {name: value for name, value in node.attributes.items() if not varies(node, name)}
 
-    def call(*inputs: Array, **rest: Any) -> Array:
+    def called(*inputs: Array, **rest: Any) -> Array:
         return function(*inputs, **attributes, **rest)
 
     varying = {name: value for name, value in node.attributes.items() if name not in attributes}
-    return Step(node.op, node.inputs, node.output, call, varying or None)
+    return Step(node.op, node.inputs, node.output, called, varying or None)
 
 
 def _samples_apart(shape: Sequence[Any]) -> tuple[int, ...]:
@@ -145,9 +151,9 @@ def steps(
     if not budget.numbers:
         yield from map(step_of, program.nodes)
         return
-    begin = 0
-    # images are laid out for one size
-    for region in regions(program, tensors, shapes) if program.time is None else ():
+    begin, fixed = 0, program.time is None  # images are laid out for one size
+    program = gathered(program, tensors, shapes) if fixed else program
+    for region in regions(program, tensors, shapes) if fixed else ():
         if not all(budget.takes(node, tensors) for node in program.nodes[region.begin : region.end]):
             continue
         yield from _chained(program, (begin, region.begin), tensors, budget, shapes, threads)
