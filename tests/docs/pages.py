@@ -42,7 +42,7 @@ def blocks(page: Path) -> list[Block]:
             found.append(Block("data", match["data"], ""))
         else:
             kind, _, word = match["kind"].partition(" ")
-            found.append(Block(kind, word, match["text"]))
+            found.append(Block(kind, word.strip("{ .}"), match["text"]))
     return found
 
 
@@ -57,8 +57,8 @@ def run_page(page: Path) -> None:
     for block in blocks(page):
         if block.kind == "data":
             MAKERS[block.word]()
-        elif block.word.startswith("file="):
-            Path(block.word.removeprefix("file=")).write_text(block.text.replace("steps = 300", "steps = 5"))
+        elif block.word.startswith("title="):
+            Path(block.word.split('"')[1]).write_text(block.text.replace("steps = 300", "steps = 5"))
         elif block.kind == "sh":
             for words in commands(block):
                 if words[:2] != ["pip", "install"]:

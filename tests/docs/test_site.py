@@ -19,7 +19,7 @@ from fewer.cli.verbs.tasks import describe_any
 from fewer.core.registry import systems
 from fewer.ensemble import HOW
 from fewer.pruning.criteria import CRITERIA
-from tests.docs.pages import DOCS
+from tests.docs.pages import DOCS, blocks
 
 METHODS = (DOCS / "methods.md").read_text()
 
@@ -27,6 +27,12 @@ METHODS = (DOCS / "methods.md").read_text()
 def test_every_page_is_built_and_no_link_is_broken(site: Path) -> None:
     pages = {path.relative_to(DOCS).with_suffix(".html") for path in DOCS.rglob("*.md")}
     assert all((site / page).is_file() for page in pages)  # --strict refuses broken links and pages left out
+
+
+def test_every_fence_of_a_page_is_a_block_of_code_of_its_site(site: Path) -> None:
+    for page in DOCS.rglob("*.md"):
+        built = (site / page.relative_to(DOCS).with_suffix(".html")).read_text()
+        assert built.count("<pre><span></span>") == sum(block.kind != "data" for block in blocks(page)), page
 
 
 def test_a_page_loads_nothing_from_elsewhere(site: Path) -> None:
