@@ -42,6 +42,7 @@ __all__ = ["NOTES", "TITLE", "Sequence", "chosen_rivals", "compared", "run", "se
 _SEEN = 4
 _HORIZON_MINUTES = 120
 _STARTS = 6  # at most, spread over an event
+_TURNS, _PATIENCE = 3, 10.0  # forecasts that are timed, while they take no more seconds together
 _QUICK = ("Lucas-Kanade", "S-PROG")
 # what an issue asks, and of whom: no worse than either on events that nothing was fitted on
 _CHECKED = {"iou_0.2": "IoU at 0.2 mm/h", "fss_0.2": "FSS at 0.2 mm/h", "fss_1": "FSS at 1 mm/h"}
@@ -58,7 +59,8 @@ NOTES = (
     "better of Lucas-Kanade, Lucas-Kanade with our decision and S-PROG.",
     "A method that cannot forecast from some start of an event (LINDA, where it finds no features) has no row of it "
     "and no mean over events.",
-    "Seconds are processor time on one start of each event, in turns, the median of the events it forecasts.",
+    "Seconds are processor time on one start of each event, the quickest of three (of one where that takes 10 s), the "
+    "median of the events it forecasts.",
     "Few start times of a few days: differences of a few hundredths between events mean nothing.",
 )
 
@@ -119,15 +121,18 @@ def _forecast(sequence: Sequence, start: int, method: Method) -> Said:
 
 
 def seconds(events: Iterable[Sequence], methods: Mapping[str, Method]) -> dict[str, float]:
-    """Of processor time for a forecast: the first start of each event, in turns, the median of the events."""
+    """Of processor time for a forecast of each event's first start, the quickest of a few; the median of the events."""
     found: dict[str, list[float]] = {name: [] for name in methods}
     for event in events:
         for name, method in methods.items():
-            begin = time.process_time()
+            taken: list[float] = []
             with suppress(CannotForecast):
-                _forecast(event, event.starts()[0], method)
-                found[name].append(time.process_time() - begin)
-    return {name: float(np.median(taken)) for name, taken in found.items() if taken}
+                while len(taken) < _TURNS and sum(taken) < _PATIENCE:
+                    begin = time.process_time()
+                    _forecast(event, event.starts()[0], method)
+                    taken.append(time.process_time() - begin)
+            found[name] += [min(taken)] if taken else []
+    return {name: float(np.median(each)) for name, each in found.items() if each}
 
 
 def chosen_rivals(quick: bool) -> dict[str, Method]:
