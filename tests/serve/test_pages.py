@@ -115,10 +115,8 @@ def test_a_drawn_digit_is_read_and_the_attack_changes_an_ordinary_mind(visit: Vi
     )  # it starts attacked
     assert page.locator("article[data-model='digits-3197']").get_attribute("data-label") == "3"
     assert "breaks at" in page.locator("article[data-model='digits-dense']").inner_text()
-    told = page.locator("#verdict").inner_text()  # the ordinary one, then the light one
-    for name, label in (("digits-dense", "ordinary"), ("digits-3197", "fewer weights")):
-        breaks = page.locator(f"article[data-model='{name}'] .breaks").inner_text()
-        assert breaks.replace("breaks at", "Fooled at") in told.partition(label)[0]
+    told = page.locator("#verdict").inner_text().split()
+    assert told == "Now fooled: ordinary. Still right: pruned and hardened.".split()
     page.locator("#clear").click()
     assert page.locator("article[data-label]").count() == 0
     page.locator("#pad").focus()  # a stroke by keyboard: pen down in the upper middle, and straight down
