@@ -116,7 +116,7 @@ def test_a_drawn_digit_is_read_and_the_attack_changes_an_ordinary_mind(visit: Vi
     assert page.locator("article[data-model='digits-3197']").get_attribute("data-label") == "3"
     assert "breaks at" in page.locator("article[data-model='digits-dense']").inner_text()
     told = page.locator("#verdict").inner_text().split()
-    assert told == "Now fooled: ordinary. Still right: pruned and hardened.".split()
+    assert told == ["Now", "fooled:", "ordinary.", "Still", "right:", "pruned", "and", "hardened."]
     page.locator("#clear").click()
     assert page.locator("article[data-label]").count() == 0
     page.locator("#pad").focus()  # a stroke by keyboard: pen down in the upper middle, and straight down
