@@ -6,7 +6,7 @@ import pytest
 
 from fewer.core.registry import SYSTEMS
 from fewer.studies.claims import VERDICTS, claims
-from tests.studies.records import RESULTS, ROOT
+from tests.studies.records import NO_STUDIES, RESULTS, ROOT
 
 TOLD = (ROOT / "RESULTS.md").read_text()
 README = (ROOT / "README.md").read_text()
@@ -30,7 +30,7 @@ def test_every_result_stands_with_its_rows_sentences_pictures_and_commands(name:
     assert "```sh\n" + "\n".join(record.get("commands") or [record["command"]]) + "\n```" in text
     for picture in record.get("figures", []):
         assert f"(docs/{picture})" in text or not (ROOT / "docs" / picture).exists()
-    assert f"Scale {record.get('scale')}; " in text or name.startswith(("bench-", "release-", "service-"))
+    assert f"Scale {record.get('scale')}; " in text or name.startswith(NO_STUDIES)
 
 
 def test_the_readme_has_a_table_of_each_field_and_the_picture_of_the_matrix() -> None:

@@ -13,3 +13,4 @@ RESULTS: dict[str, dict[str, Any]] = {
     for path in sorted((ROOT / "results").glob("*.json"))
     if path.name not in ("claims.json", "architectures.json")
 }
+NO_STUDIES = ("bench-", "release-", "service-")  # how their names begin

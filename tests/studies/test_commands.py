@@ -17,11 +17,11 @@ from fewer.core.errors import UserError
 from fewer.core.system import imported
 from fewer.studies.order import _OF_ALL, SCALES, Order, studies
 from fewer.studies.pieces import pieces_of, silent
-from tests.studies.records import RESULTS, ROOT
+from tests.studies.records import NO_STUDIES, RESULTS, ROOT
 
 # made by version 0.1.0, with fewer seeds and a weaker attack than today's command: their notes say so; none joins them
 MADE_BEFORE = {"vision-fig4", "vision-fig5-8"}
-STUDIES = {name: record for name, record in RESULTS.items() if not name.startswith(("bench-", "release-"))}
+STUDIES = {name: record for name, record in RESULTS.items() if not name.startswith(NO_STUDIES)}
 
 
 def commands(record: dict[str, Any]) -> list[str]:

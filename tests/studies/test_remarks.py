@@ -10,7 +10,7 @@ from fewer.studies.order import studies
 from fewer.studies.remarks import remarks_on, with_remarks
 from tests.studies import records
 
-RESULTS = {name: record for name, record in records.RESULTS.items() if not name.startswith(("bench-", "release-"))}
+RESULTS = {name: record for name, record in records.RESULTS.items() if not name.startswith(records.NO_STUDIES)}
 
 
 @pytest.mark.parametrize("name", RESULTS)
