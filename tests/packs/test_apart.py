@@ -26,7 +26,7 @@ def judged(*nodes: Node, shape: tuple[int, ...] = (4, 3), **tensors: Any) -> boo
     program = Program((Input("x", shape),), nodes, (nodes[-1].output,))
     tensors = {**TABLE, **tensors}
     sizes = {name: value.shape for name, value in tensors.items()}
-    return apart(program, tensors, shapes_of(program, sizes, 1, Allowance.unlimited()))
+    return apart(program, shapes_of(program, sizes, 1, Allowance.unlimited()))
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ class Network:
             found = () if self._whole is not None else steps(program, self._tensors, budget, shapes, several)
             self._steps = list(found)
         self._threads, self._at_once, self._work = several, 0, 0.0
-        if budget.numbers and len(self._steps) > 1 and apart(program, self._tensors, shapes):
+        if budget.numbers and len(self._steps) > 1 and apart(program, shapes):
             made = [step.output for step in self._steps if step.output in shapes]
             self._at_once, self._work = samples_at_once(made, shapes), work(program, self._tensors, shapes)
 
