@@ -19,4 +19,6 @@ def test_every_page_opens_without_a_violation_a_shift_or_an_error(
 ) -> None:
     with browsed(site) as root:
         seen = {path: look(browser, root, path, size, scheme) for path in pages_of(site)}
-    assert len(seen) > 20 and {path: one for path, one in seen.items() if not one.clean} == {}
+        # what a busy machine does to a page happens once; what is wrong with a page, each time
+        again = {path: look(browser, root, path, size, scheme) for path, one in seen.items() if not one.clean}
+    assert len(seen) > 20 and {path: (seen[path], one) for path, one in again.items() if not one.clean} == {}
