@@ -78,6 +78,9 @@ for kernel in ("avx512", "avx2", "portable"):
         continue
     convolved(generator), separated(generator), resized(generator), recurred(generator), multiplied(generator)
     refused()
+    own, planes.images_beside = planes.images_beside, lambda *rest: 1
+    convolved(generator), separated(generator)
+    planes.images_beside = own
 with contextlib.suppress(ValueError):
     planes.kernels().use("avx512_whole")
     convolved(generator), separated(generator), refused()

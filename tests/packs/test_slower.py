@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from fewer.packs.pack import load
 from fewer.packs.program import Input, Node, Program
 from fewer.packs.runtime.runtime import Pack
-from fewer.packs.slower import kept_work, slower_than_dense
+from fewer.packs.slower import _ATTENDING, _BREAK_EVEN, _SEPARABLE, kept_work, slower_than_dense
 from fewer.zoo import path
 
 CONVOLVES = {
@@ -44,3 +47,15 @@ def test_layers_alone_are_never_said_to_be_slower() -> None:
 def test_shipped_packs_that_are_pruned_are_not_said_to_be_slower() -> None:
     assert slower_than_dense(load(path("digits-9348"))) == ""
     assert "slower" in slower_than_dense(load(path("digits-dense")))
+
+
+@pytest.mark.parametrize(
+    ("kind", "networks"),
+    [("conv", ("ResNet-18", "VGG-16", "digit CNN")), (_SEPARABLE, ("MobileNet",)), (_ATTENDING, ("transformer",))],
+)
+def test_no_pack_is_promised_to_be_faster_at_a_density_at_which_it_was_measured_to_be_slower(
+    kind: str, networks: tuple[str, ...]
+) -> None:
+    record = json.loads((Path(__file__).parents[2] / "results/bench-speed.json").read_text())
+    measured = [one["break_even"] for one in record["curves"] if one["name"].startswith(networks)]
+    assert len(measured) == 3 * len(networks) and _BREAK_EVEN[kind] <= min(measured)

@@ -5,6 +5,9 @@ of rows) apart by a fixed distance, and zeros between them where a convolution r
 the end of one is the beginning of the next. Values that a convolution of stride 1, a sum or an activation connects have
 the same distances, so that a place is found by one number in all of them. A convolution of another stride reads phases:
 every second row and column by itself.
+
+Where sixteen images lie side by side, each number of a buffer is a vector of them: distances are those of one image,
+and every convolution reads its source where it lies.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ class Geometry:
     sizes: Three  # places of an image along each axis, padding included
     gaps: Three  # zeros that are needed around
     images: int
+    side: bool = False  # whether a number is one for each of several images, side by side
 
     @property
     def steps(self) -> Three:
@@ -50,7 +54,10 @@ class Geometry:
     @property
     def channel(self) -> int:
         """From a channel to the next: an odd number of vectors, since powers of two would meet in the cache."""
-        vectors = -(-(2 * self.origin + self.images * self.image) // 16)
+        places = 2 * self.origin + self.images * self.image
+        if self.side:
+            return places + 1 - places % 2
+        vectors = -(-places // 16)
         return 16 * (vectors + 1 - vectors % 2)
 
     def count(self, size: Sequence[int]) -> int:
@@ -70,20 +77,23 @@ class Geometry:
         return np.add.outer(np.add.outer(axes[0], axes[1]), axes[2]).reshape(-1)
 
 
-def spaced(one: Convolution) -> bool:
-    """Whether it reads every second place of its source where it lies: phases would be read by few weights."""
+def spaced(one: Convolution, side: bool = False) -> bool:
+    """Whether it reads every second place of its source where it lies: phases would be read by few weights, or every
+    place is a vector, as where images lie side by side."""
+    if side:
+        return True
     few = np.count_nonzero(one.weight) <= _FEW * one.weight.shape[1] * one.groups
     return one.stride[2] == 2 and bool(few)
 
 
-def phases_of(one: Convolution) -> str:
+def phases_of(one: Convolution, side: bool = False) -> str:
     """What a convolution reads: its source, or the source's phases where it has a stride."""
-    return one.source if one.stride == (1, 1, 1) or spaced(one) else f"{one.source} by {one.stride}"
+    return one.source if one.stride == (1, 1, 1) or spaced(one, side) else f"{one.source} by {one.stride}"
 
 
-def reach(one: Convolution) -> list[list[tuple[int, int]]]:
+def reach(one: Convolution, side: bool = False) -> list[list[tuple[int, int]]]:
     """Along each axis, of each tap: the phase that it reads, and how many places away."""
-    strides = (1, 1, 1) if spaced(one) else one.stride
+    strides = (1, 1, 1) if spaced(one, side) else one.stride
     return [
         [((i * d - p) % s, (i * d - p) // s) for i in range(k)]
         for k, d, p, s in zip(one.weight.shape[2:], one.dilation, one.padding, strides)
@@ -96,17 +106,25 @@ class Layout:
 
     sizes: dict[str, Three]  # (depth, height, width) of each value, phases among them
     channels: dict[str, int]
+    side: bool = False  # whether images lie side by side
     gaps: dict[str, Three] = field(default_factory=dict)  # zeros that somebody reads around a value
     _parent: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, operations: Iterable[Operation], sizes: Mapping[str, Three], channels: Mapping[str, int]) -> Layout:
+    def of(
+        cls,
+        operations: Iterable[Operation],
+        sizes: Mapping[str, Three],
+        channels: Mapping[str, int],
+        *,
+        side: bool = False,
+    ) -> Layout:
         """With phases added, padding counted, and what is connected connected."""
-        found = cls(dict(sizes), dict(channels))
+        found = cls(dict(sizes), dict(channels), side)
         for one in operations:
             if isinstance(one, Convolution):
                 found._read_by(one)
-                if not spaced(one):
+                if not spaced(one, side):
                     found._connect(phases_of(one), one.target)
             elif isinstance(one, Map | Join):
                 for source in one.sources if isinstance(one, Join) else (one.source,):
@@ -116,13 +134,13 @@ class Layout:
         return found
 
     def _read_by(self, one: Convolution) -> None:
-        name, size = phases_of(one), self.sizes[one.source]
+        name, size = phases_of(one, self.side), self.sizes[one.source]
         if name != one.source:
             first, second, third = (-(-n // s) for n, s in zip(size, one.stride))
             self.sizes[name] = first, second, third
             self.channels[name] = self.channels[one.source] * math.prod(one.stride)
-        needed, steps = [], one.stride if spaced(one) else (1, 1, 1)
-        for taps, made, inside, step in zip(reach(one), self.sizes[one.target], self.sizes[name], steps):
+        needed, steps = [], one.stride if spaced(one, self.side) else (1, 1, 1)
+        for taps, made, inside, step in zip(reach(one, self.side), self.sizes[one.target], self.sizes[name], steps):
             places = [place for _, place in taps]
             needed.append(max(0, -min(places), (made - 1) * step + max(places) + 1 - inside))
         before = self.gaps.get(name, (0, 0, 0))
@@ -147,7 +165,7 @@ class Layout:
             gaps = [self.gaps.get(name, (0, 0, 0)) for name in names]
             wide = [max(self.sizes[n][a] + g[a] for n, g in zip(names, gaps)) for a in range(3)]
             most = [max(g[a] for g in gaps) for a in range(3)]
-            geometry = Geometry((wide[0], wide[1], wide[2]), (most[0], most[1], most[2]), images)
+            geometry = Geometry((wide[0], wide[1], wide[2]), (most[0], most[1], most[2]), images, self.side)
             found |= dict.fromkeys(names, geometry)
         return found
 

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from fewer.packs.images.choice import ROWS, is_dense, units
+from fewer.packs.images.choice import is_dense, units
 from fewer.packs.images.layout import Geometry, Layout, all_phases, phases_of, reach, spaced
 from fewer.packs.images.operations import Convolution, Join, Map, Operation, Pool, Resize, Three
-from fewer.packs.images.together import images_together
+from fewer.packs.images.together import SIDE, images_beside, images_together
+from fewer.packs.images.weights import dense_weights, sparse_weights
 from fewer.packs.runtime.chain import NOTHING
 from fewer.packs.runtime.ops import Array
 
@@ -50,17 +51,32 @@ class Images:
     inputs: Mapping[str, tuple[int, Three]]  # channels and places of each
     outputs: Mapping[str, tuple[int, Three]]
     layout: Layout
+    beside: Images | None = None  # the same with images side by side, where that may be faster
     _ready: dict[int, Any] = field(default_factory=dict)
 
     @cached_property
     def together(self) -> int:
         """How many images pass through at once, where there are several."""
-        return images_together(self.operations, self.layout)
+        return 1 if self.layout.side else images_together(self.operations, self.layout)
+
+    @cached_property
+    def _worth(self) -> int:
+        """From how many samples on they pass side by side."""
+        return images_beside(self.operations, self.layout, self.beside.layout) if self.beside else 0
 
     def __call__(self, *inputs: Array) -> tuple[Array, ...]:
         """Values (samples, channels, depth * height * width) as `outputs` names them."""
         samples = len(inputs[0])
-        images = 1 if samples < 2 else self.together
+        if self.beside is None or not self._worth or samples < self._worth:
+            return self._behind(inputs)
+        few = samples % SIDE
+        if few == 0 or few >= self._worth:
+            return self.beside(*inputs)
+        parts = self.beside(*(x[:-few] for x in inputs)), self._behind(tuple(x[-few:] for x in inputs))
+        return tuple(np.concatenate(same) for same in zip(*parts))
+
+    def _behind(self, inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        images = 1 if len(inputs[0]) < 2 else self.together
         if images not in self._ready:
             self._ready[images] = self.compiled(images)
         answers: tuple[Array, ...] = self._ready[images](*inputs)
@@ -71,11 +87,12 @@ class Images:
         assert _planes is not None
         writer = Writer(self, self.layout.geometries(images), images)
         sizes = [tuple(c * math.prod(size) for c, size in part.values()) for part in (self.inputs, self.outputs)]
-        return _planes.Planes(writer.steps, tuple(writer.buffers), *sizes, images)
+        return _planes.Planes(writer.steps, tuple(writer.buffers), *sizes, images, self.layout.side)
 
     def room(self, images: int) -> int:
         """Numbers in all buffers."""
-        return sum(Writer(self, self.layout.geometries(images), images).buffers)
+        numbers = sum(Writer(self, self.layout.geometries(images), images).buffers)
+        return numbers * SIDE if self.layout.side else numbers
 
 
 @dataclass(frozen=True)
@@ -109,7 +126,7 @@ class Writer:
     def _last_readings(self) -> dict[str, int]:
         found: dict[str, int] = dict.fromkeys(self.images.outputs, len(self.images.operations))
         for place, one in enumerate(self.images.operations):
-            names = [*_sources(one), *([phases_of(one)] if isinstance(one, Convolution) else [])]
+            names = [*_sources(one), *([phases_of(one, self.layout.side)] if isinstance(one, Convolution) else [])]
             found |= {name: max(place, found.get(name, 0)) for name in names}
         return found
 
@@ -236,41 +253,41 @@ class Writer:
                        (depth, height, width))  # fmt: skip
 
     def _convolve(self, one: Convolution) -> None:
-        read = phases_of(one)
+        read, side = phases_of(one, self.layout.side), self.layout.side
         if read not in self._held:
             self._phases(one)
         geometry, padded = self.geometries[one.target], self.layout.padded(one.target)
         size = self.layout.sizes[one.target]
-        self._buffer(one.target, "wiped" if padded else "not wiped")
+        self._buffer(one.target, "lattice" if side else "wiped" if padded else "not wiped")
         source, target = self._lattice(read), self._lattice(one.target)
         added = self._lattice(one.added) if one.added else Lattice(-1, 0, _NOWHERE)
         offsets, back = self._offsets(one, self.geometries[read])
-        if spaced(one):
+        if spaced(one, side):
             # the channel is within each weight's distance
             steps = (0, source.steps[1], *(s * step for s, step in zip(one.stride, source.steps[2:])))
             sizes: tuple[Any, ...] = (
                 (len(one.weight), self.count, *size), source.first - back, steps, added.first, added.steps,
                 target.first, target.steps,
             )  # fmt: skip
-            kind, rest = _SPACED, _sparse(one, offsets)
+            kind, rest = _SPACED, sparse_weights(one, offsets)
         else:
             sizes = (
                 len(one.weight), geometry.count(size), geometry.image, source.first - back, added.first,
                 added.steps[0], target.first, target.steps[0],
             )  # fmt: skip
             if is_dense(one, size, geometry):
-                kind, rest = _DENSE, _dense(one, offsets, *units(size, geometry))
+                kind, rest = _DENSE, dense_weights(one, offsets, *units(size, geometry))
             else:
                 holes = geometry.holes(size) if padded else np.zeros((0, 2), np.uint32)
-                kind, rest = _SPARSE, (*_sparse(one, offsets), holes)
+                kind, rest = _SPARSE, (*sparse_weights(one, offsets), holes)
         self.steps.append((kind, source.buffer, added.buffer, target.buffer, one.activation, (*sizes, *rest)))
 
     def _offsets(self, one: Convolution, geometry: Geometry) -> tuple[Array, int]:
         """From the first place that is read to each tap (groups, inputs, depth, height, width), and how far that
         place lies before the first output."""
-        taps, steps = reach(one), geometry.steps
+        taps, steps = reach(one, self.layout.side), geometry.steps
         back = sum(max(0, -min(place for _, place in axis)) * step for axis, step in zip(taps, steps))
-        phases = 1 if spaced(one) else math.prod(one.stride)
+        phases = 1 if spaced(one, self.layout.side) else math.prod(one.stride)
         groups, inputs = one.groups, one.weight.shape[1]
         found = np.arange(groups * inputs).reshape(groups, inputs, 1, 1, 1) * (phases * geometry.channel) + back
         weights = (one.stride[1] * one.stride[2], one.stride[2], 1)
@@ -286,24 +303,3 @@ def _sources(one: Operation) -> tuple[str, ...]:
         return one.sources
     added = one.added if isinstance(one, Convolution | Map) else ""
     return (one.source, added) if added else (one.source,)
-
-
-def _sparse(one: Convolution, offsets: Array) -> tuple[Array, ...]:
-    """Kept weights by output channel, in the order of memory."""
-    outputs, own = len(one.weight), len(one.weight) // one.groups
-    kept = np.nonzero(one.weight)
-    places = offsets[(kept[0] // own, *kept[1:])]
-    starts = np.concatenate([[0], np.cumsum(np.bincount(kept[0], minlength=outputs))])
-    return starts.astype(np.uint32), places.astype(np.uint32), one.weight[kept], np.ascontiguousarray(one.bias)
-
-
-def _dense(one: Convolution, offsets: Array, unit: int, starts: Array) -> tuple[Any, ...]:
-    """All weights, blocks of output channels side by side, filled up with zeros, and the runs of places."""
-    groups, own = one.groups, len(one.weight) // one.groups
-    blocks, taps = -(-own // ROWS), math.prod(one.weight.shape[1:])
-    weights = np.zeros((groups, blocks * ROWS, taps), np.float32)
-    weights[:, :own] = one.weight.reshape(groups, own, taps)
-    bias = np.zeros((groups, blocks * ROWS), np.float32)
-    bias[:, :own] = one.bias.reshape(groups, own)
-    packed = weights.reshape(groups, blocks, ROWS, taps).swapaxes(2, 3)
-    return groups, taps, unit, offsets.reshape(-1).astype(np.uint32), np.ascontiguousarray(packed), bias, starts

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fewer.packs.images.layout import Layout
-from fewer.packs.images.operations import Convolution, Three, able, lowered
+from fewer.packs.images.operations import Convolution, Resize, Three, able, lowered
 from fewer.packs.images.planes import Images, kernels
 from fewer.packs.program import Node, Program
 from fewer.packs.runtime.ops import Array
@@ -19,6 +19,7 @@ from fewer.packs.shapes.rules import Shape
 __all__ = ["Region", "gathered", "regions"]
 
 _ROOM = 1 << 26  # numbers that the buffers of a region may hold
+_SIDE_ROOM = 1 << 23  # and where images lie side by side, beyond the last cache
 # without one of these, numpy is as fast
 _WORTH = {"conv", "max_pool", "avg_pool", "adaptive_avg_pool", "interpolate", "sigmoid", "tanh", "elu", "gelu"}
 
@@ -94,15 +95,17 @@ def _region(
     operations = lowered(nodes, tensors, shapes, set(outputs))
     targets = {one.target for one in operations}
     known = {name: _size(shapes[name]) for name in (*inputs, *targets)}
-    layout = Layout.of(
-        operations,
-        {name: size for name, (_, size) in known.items()},
-        {name: count for name, (count, _) in known.items()},
-    )
-    images = Images(operations, {n: known[n] for n in inputs}, {n: known[n] for n in outputs}, layout)
+    sizes = {name: size for name, (_, size) in known.items()}
+    channels = {name: count for name, (count, _) in known.items()}
+    given, made_here = ({n: known[n] for n in names} for names in (inputs, outputs))
+    images = Images(operations, given, made_here, Layout.of(operations, sizes, channels))
     # buffers for several images are bounded with those for one
     if images.room(images.together) > _ROOM:
         return None
+    if not any(isinstance(one, Resize) for one in operations):
+        beside = Images(operations, given, made_here, Layout.of(operations, sizes, channels, side=True))
+        if beside.room(1) <= _SIDE_ROOM:
+            images = replace(images, beside=beside)
     work = sum(
         float(np.count_nonzero(one.weight)) * math.prod(known[one.target][1])
         for one in operations if isinstance(one, Convolution)

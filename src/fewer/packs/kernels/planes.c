@@ -24,7 +24,7 @@ typedef struct {
     vectorcallfunc call;
     Py_ssize_t count, scratches, inputs, outputs;
     Step *steps;
-    ptrdiff_t images;           /* that pass through together at most */
+    ptrdiff_t images, side;     /* that pass through one behind the other at most, and side by side: 1 or SIDE */
     size_t *sizes;              /* floats of each buffer: scratch for all images, inputs and outputs for one */
     size_t room, step_room;     /* floats of all scratch, those that a step alone needs at its end */
     float *spare[SPARE_SCRATCH]; /* buffers that nobody uses now, whose paddings are zero; guarded by Python's own lock */
@@ -64,7 +64,9 @@ typedef struct {
  * as fast as halves and there are more than eight places. Dense products, which read a copy, always take the whole. */
 #define VERSION(suffix, attribute, few, sparse, wide)                                                  \
     attribute static void run_##suffix(const Step *s, float *const *buffers, ptrdiff_t images, float *room) { \
-        if (s->kind == SPARSE && s->count + (images - 1) * s->image <= 8)                              \
+        if (s->side)                                                                                    \
+            side_of_##wide(s, buffers, images);                                                         \
+        else if (s->kind == SPARSE && s->count + (images - 1) * s->image <= 8)                         \
             convolve_of_##few(s, buffers, images);                                                     \
         else if (s->kind == SPARSE)                                                                    \
             convolve_of_##sparse(s, buffers, images);                                                  \
@@ -132,29 +134,31 @@ static double work_of(const Step *s) {
 
 static PyObject *planes_call(PyObject *object, PyObject *const *arguments, size_t count, PyObject *names);
 
-/* Planes(steps, scratch sizes, input sizes, output sizes, images) */
+/* Planes(steps, scratch sizes, input sizes, output sizes, images[, side by side]): either several images one behind the
+ * other, or SIDE side by side, whose steps are those of one. */
 static PyObject *planes_new(PyTypeObject *type, PyObject *arguments, PyObject *names) {
     (void)names;
     PyObject *steps, *sizes[3];
     Py_ssize_t images;
-    if (!PyArg_ParseTuple(arguments, "O!O!O!O!n", &PyList_Type, &steps, &PyTuple_Type, &sizes[0], &PyTuple_Type, &sizes[1],
-                          &PyTuple_Type, &sizes[2], &images))
+    int side = 0;
+    if (!PyArg_ParseTuple(arguments, "O!O!O!O!n|p", &PyList_Type, &steps, &PyTuple_Type, &sizes[0], &PyTuple_Type, &sizes[1],
+                          &PyTuple_Type, &sizes[2], &images, &side))
         return NULL;
     Planes *p = (Planes *)type->tp_alloc(type, 0);
     if (!p) return NULL;
     p->call = planes_call;
-    p->count = PyList_GET_SIZE(steps), p->images = images;
+    p->count = PyList_GET_SIZE(steps), p->images = images, p->side = side ? SIDE : 1;
     p->scratches = PyTuple_GET_SIZE(sizes[0]), p->inputs = PyTuple_GET_SIZE(sizes[1]), p->outputs = PyTuple_GET_SIZE(sizes[2]);
     const Py_ssize_t buffers = p->scratches + p->inputs + p->outputs;
     p->steps = calloc((size_t)p->count + 1, sizeof *p->steps);
     p->sizes = calloc((size_t)buffers + 1, sizeof *p->sizes);
-    int right = p->steps && p->sizes && images >= 1 && images <= 65536 && buffers <= MOST;
+    int right = p->steps && p->sizes && images >= 1 && images <= 65536 && buffers <= MOST && (!side || images == 1);
     for (Py_ssize_t b = 0, k = 0; right && k < 3; k++)
         for (Py_ssize_t i = 0; right && i < PyTuple_GET_SIZE(sizes[k]); i++, b++) {
             const Py_ssize_t size = PyLong_AsSsize_t(PyTuple_GET_ITEM(sizes[k], i));
             right = size >= 1 && size <= (Py_ssize_t)1 << 34;
             p->sizes[b] = (size_t)size;
-            if (k == 0) p->room += (size_t)size + SLACK;
+            if (k == 0) p->room += (size_t)size * (size_t)p->side + SLACK;
         }
     for (Py_ssize_t i = 0; right && i < p->count; i++) {
         right = read_step(p, p->steps + i, PyList_GET_ITEM(steps, i));
@@ -178,9 +182,10 @@ static PyObject *planes_new(PyTypeObject *type, PyObject *arguments, PyObject *n
 static void run_all(const Planes *p, float *scratch, float *const *given, npy_intp samples) {
     float *buffers[MOST];
     scratch += (LINE - (uintptr_t)scratch / sizeof *scratch % LINE) % LINE;
-    for (Py_ssize_t b = 0; b < p->scratches; b++) buffers[b] = scratch, scratch += p->sizes[b] + SLACK;
-    for (npy_intp n = 0; n < samples; n += p->images) {
-        const npy_intp images = samples - n < p->images ? samples - n : p->images;
+    for (Py_ssize_t b = 0; b < p->scratches; b++) buffers[b] = scratch, scratch += p->sizes[b] * (size_t)p->side + SLACK;
+    const npy_intp together = p->images * p->side;
+    for (npy_intp n = 0; n < samples; n += together) {
+        const npy_intp images = samples - n < together ? samples - n : together;
         for (Py_ssize_t b = 0; b < p->inputs + p->outputs; b++)
             buffers[p->scratches + b] = given[b] + (size_t)n * p->sizes[p->scratches + b];
         for (Py_ssize_t i = 0; i < p->count; i++) version->run(p->steps + i, buffers, images, scratch);

@@ -13,6 +13,7 @@
 #define ROWS 8                  /* output channels whose weights lie side by side for a dense convolution */
 #define TILES 3                 /* vectors of places that a dense convolution holds for each of them */
 #define DEEP 256                /* weights of a channel that pass before sums leave their registers */
+#define SIDE 16                 /* images in a vector where they lie side by side */
 
 typedef struct {
     uint32_t offset;
@@ -40,6 +41,9 @@ typedef struct {
     uint32_t *low[3];           /* resizes: for each place along an axis the two that it lies between, and the shares */
     float *share[3];            /* of the second; where both are the same place, there is one */
     int mean, count_padding, spare_behind; /* behind: a number more may be read than there are */
+    /* images side by side: whether they are, and floats from one to the next where they are not, outside */
+    int side;
+    ptrdiff_t from_image, to_image;
 } Step;
 
 typedef float Four __attribute__((vector_size(16), aligned(4), may_alias));

@@ -139,7 +139,8 @@ static int read_map(const Planes *p, Step *s, PyObject *rest) {
     return !failed && within(p, s->from, end_of(s->from_first, s->sizes, s->from_steps));
 }
 
-/* Every second place of rows; the last vector of a row may reach past it, into the room behind a scratch buffer. */
+/* Every second place of rows, or any where images lie side by side; the last vector of a row may reach past it, into the
+ * room behind a scratch buffer. */
 static int read_spaced(const Planes *p, Step *s, PyObject *rest) {
     PyObject *sizes, *from, *with, *to, *starts, *offsets, *weights, *bias;
     Py_ssize_t kept = 0;
@@ -147,7 +148,7 @@ static int read_spaced(const Planes *p, Step *s, PyObject *rest) {
                           &starts, &offsets, &weights, &bias))
         return 0;
     int right = read_lattice(p, s, sizes, from, with, to) && s->from < p->scratches && s->to < p->scratches &&
-                s->with < p->scratches && s->from_steps[4] == 2 && s->to_steps[4] == 1 &&
+                s->with < p->scratches && (s->side || s->from_steps[4] == 2) && s->to_steps[4] == 1 &&
                 (s->with < 0 || s->with_steps[4] == 1) && s->sizes[0] <= 1 << 24;
     if (!right || !read_kept(s, s->sizes[0], starts, offsets, weights, bias, &kept)) return 0;
     return within(p, s->from, end_of(s->from_first, s->sizes, s->from_steps) + furthest_of(s->kept, kept));
@@ -200,6 +201,12 @@ static int read_step(const Planes *p, Step *s, PyObject *entry) {
     if (!right) return 0;
     s->kind = (Kind)kind;
     s->spare_behind = s->from < p->scratches; /* SLACK */
+    s->side = p->side > 1;
+    if (s->side && (kind == SPARSE || kind == DENSE || kind == RESIZE || s->with >= p->scratches ||
+                    (kind == POOL && s->from >= p->scratches)))
+        return 0;
+    s->from_image = s->from < p->scratches ? 0 : (ptrdiff_t)p->sizes[s->from];
+    s->to_image = s->to < p->scratches ? 0 : (ptrdiff_t)p->sizes[s->to];
     switch (kind) {
         case SPARSE: return read_sparse(p, s, rest);
         case DENSE: return read_dense(p, s, rest);

@@ -54,6 +54,7 @@ INLINE void NAMED(sparse)(const Step *s, const float *x, const float *with, floa
 }
 
 #include "planes_dense.h"
+#include "planes_side.h"
 
 #define SOME(n)                                                                                                   \
     case n:                                                                                                       \
