@@ -45,7 +45,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     numeric(parser.add_argument("--seeds", help="0, 0-4 or 0,3,7; several train as a cohort (default 0)"))
     offer(parser.add_argument("--engine", help=f"{either(ENGINES)} (default auto)"), ENGINES)
     offer(parser.add_argument("--device", help=f"{either(DEVICES)} (default cpu)"), DEVICES)
-    numeric(parser.add_argument("--steps"))
+    numeric(parser.add_argument("--steps", help="updates (default: the task's own)"))
     numeric(parser.add_argument("--batch"))
     numeric(parser.add_argument("--lr", help="learning rate, of the optimizer"))
     optimizer = parser.add_argument(

@@ -27,7 +27,7 @@ class Settings:
     data: str = setting("", "file of logged steps, or a Minari id; empty: the embedded expert's")
     transitions: int = setting(100_000, "steps that the embedded expert takes")
     data_seed: int = setting(0, "seed of the embedded expert's roll-outs")
-    algorithm: str = setting("bcq", "one of " + ", ".join(ALGORITHMS))
+    algorithm: str = setting("bcq", f"one of {', '.join(ALGORITHMS)}; dense bcq wants --steps 100000")
     normalise: bool = setting(True, "observations less their mean, over their deviation + 0.001; false: raw")
     action_bound: float = setting(0.0, "actions lie within plus and minus this; 0: the environment's bounds, else 1")
     hidden: tuple[int, ...] = setting((400, 300), "hidden widths of actor, critic and value", "units")
