@@ -1,6 +1,6 @@
 """Judge the photograph classifiers that come with the package on CIFAR-10's test images, with numpy alone.
 
-python scripts/judge_photos.py cifar10-jpeg.tar.xz [IMAGES_UNDER_ATTACK]
+python scripts/judge_photos.py cifar10-jpeg.tar.xz [IMAGES_UNDER_ATTACK [PACK ...]]
 
 Accuracy on all test images, PGD-40 on the first 500 (in the order in which training tools see them); written into the
 packs. That they do without torch is a part of what is judged: it must not have been imported in the end.
@@ -21,18 +21,18 @@ from fewer.packs.file.tensors import Array
 from fewer.packs.input_gradient import InputGradient
 from fewer.systems.vision.task.files.archive import read_archive
 
-NAMES = ("photos-pruned", "photos-hardened")  # or those that are named after the archive
+NAMES = ("photos-pruned", "photos-hardened")
 BUDGET, STEPS = 8 / 255, 40
 AT_ONCE = 50
 
 
 def main() -> None:
-    """Both packs."""
+    """Both packs, or those that are named."""
     images, labels = read_archive(Path(sys.argv[1]))["test"]
     order = np.random.RandomState(0).permutation(len(labels))  # as `task.data.mixed` orders them
     pixels, labels = images[order].astype(np.float32) / 255, labels[order]
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 500
-    for name in NAMES:
+    for name in sys.argv[3:] or NAMES:
         path, begin = zoo.path(name), time.process_time()
         found = pack.load(path)
         right = np.concatenate([found.predict(part).argmax(1) for part in np.array_split(pixels, 100)]) == labels

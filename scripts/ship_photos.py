@@ -1,6 +1,6 @@
 """Write two small photograph classifiers of a `vision/cifar-robust` study as packs that come with the package.
 
-python scripts/ship_photos.py STUDY_FOLDER
+python scripts/ship_photos.py STUDY_FOLDER            of its pieces, those that are there
 python scripts/judge_photos.py cifar10-jpeg.tar.xz    then judges the packs, without torch, and notes what it finds.
 """
 
@@ -20,7 +20,7 @@ from fewer.packs import pack
 from fewer.packs.trace.trace import trace
 from fewer.systems.vision.task.networks import NETWORKS, Normalise
 
-PIECES = {"photos-pruned": "small-98k", "photos-hardened": "hardened-99"}
+PIECES = {"photos-pruned": "small-98k", "photos-hardened": "small-hardened-98k"}
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 SHAPE = (3, 32, 32)
 
@@ -30,6 +30,8 @@ def main() -> None:
     zoo = Path(__file__).parents[1] / "src/fewer/zoo"
     for name, piece in PIECES.items():
         folder = Folder(Path(sys.argv[1]) / "photographs" / piece)
+        if not folder.finished:
+            continue
         found, net = folder.read_json(METRICS), network(folder)
         with torch.no_grad():
             program, tensors = trace(
@@ -63,7 +65,7 @@ def stood(folder: Folder) -> dict[str, Any]:
         return {}
     lines = folder.read_json(file)["lines"]
     names = [line["attack"].partition(", L-inf")[0].partition(" (")[0] for line in lines]
-    whole = "whole suite at 8/255" if file == "suite.json" else f"{' + '.join(names[3:] or names)} at 8/255"
+    whole = "whole suite at 8/255" if file == "suite.json" else f"{' + '.join(names)} at 8/255"
     return {whole: lines[-1]["standing"]}
 
 
