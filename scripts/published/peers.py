@@ -13,6 +13,7 @@ SHOWN = {  # the result: what is compared, and with what
     "bench-speed": ("speed of packs", "onnxruntime, dense"),
     "bench-sparse": ("speed and size of pruned layers", "torch, onnxruntime, numpy, scipy"),
     "bench-attack": ("speed of attacks", "foolbox"),
+    "bench-offline": ("policies from the same logs: scores, updates a second", "d3rlpy"),
     "bench-radar": ("rain extrapolated from radar: IoU and time", "pysteps"),
     "bench-nowcast": ("speed of training Swin-UNETR", "eager MONAI"),
     "bench-cohort": ("speed of many trainings at once", "one by one, on a GPU"),

@@ -55,8 +55,23 @@ def page(lines: list[dict[str, Any]]) -> str:
     for paper, shown in SHOWN.items():
         claims = [line for line in lines if (line["paper"], line["name"]) == (paper, shown.claim)]
         parts.append(section(shown, records[shown.result], claims))
+        if paper == "control":
+            parts[-1] += f" {by_default(records['control-defaults'])}"
     parts += every_method(records["matrix"])
     return replaced((ROOT / "README.md").read_text(), "results", "results/", "\n\n".join(parts))
+
+
+def by_default(record: dict[str, Any]) -> str:
+    """What the recipe keeps of the better dense network, on logs that it was not chosen on, in a sentence."""
+    kept = dict[str, dict[str, str]]()
+    for row in record["rows"]:
+        algorithm, environment, *_, share = row[: record["columns"].index("% of the better dense") + 1]
+        kept.setdefault(algorithm, {})[environment] = f"{float(share):.0f}"
+    said = "; ".join(
+        f"{algorithm} {', '.join(f'{share} ({where})' for where, share in shares.items())}"
+        for algorithm, shares in kept.items()
+    )
+    return f"By default, {record['title'].partition(': ')[2]}, in % of the better dense network: {said}."
 
 
 def every_method(record: dict[str, Any]) -> list[str]:
