@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import http.client
 import json
+import select
 import shutil
 import signal
 import socket
@@ -21,6 +23,7 @@ from fewer.bench.load import serving
 from fewer.serve.app import Application
 from fewer.serve.models import open_models
 from fewer.serve.processes import slot
+from fewer.serve.processes.door import deafen
 from fewer.serve.processes.server import Server, server_of
 from fewer.serve.start import bind
 from tests.serve.sockets import GIVE_UP, connected, heard
@@ -94,6 +97,45 @@ def test_whoever_has_connected_before_the_door_closes_is_let_in() -> None:
     with connected(door.getsockname()[1]) as client:  # the system took it; no process has
         client.sendall(ALIVE)
         assert b'{"status":"ok"}' in asyncio.run(leave(client))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there alone the system can be told to hear nobody")
+def test_nobody_is_connected_between_the_last_one_let_in_and_the_closed_door() -> None:
+    door = bind("127.0.0.1", 0)
+    with connected(door.getsockname()[1]) as early, socket.socket() as late:
+        deafen(door)
+        late.setblocking(False)
+        assert late.connect_ex(door.getsockname()) == errno.EINPROGRESS
+        accepted, _ = door.accept()  # the early one, who stays connected
+        assert select.select([door], [late], [], 0.2) == ([], [], [])  # the late one waits, and is nobody's guest
+        door.close()
+        assert select.select([], [late], [], GIVE_UP)[1]  # asked again by its system
+        assert late.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNREFUSED
+        early.sendall(b"asked")
+        assert accepted.recv(9) == b"asked"
+        accepted.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there alone the system can be told to hear nobody")
+@pytest.mark.parametrize("last", [True, False])
+def test_a_worker_that_leaves_by_itself_leaves_the_door_open_for_the_others(last: bool) -> None:
+    others, application = bind("127.0.0.1", 0), Application([])
+    server = server_of(application, last=lambda: last)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [others.dup()]})
+    thread.start()
+    with connected(others.getsockname()[1]) as client:
+        asked(client)
+        application.door.silence, server.should_exit = 0.05, True
+        assert heard(client) == b""
+    thread.join(GIVE_UP)
+    with socket.socket() as late:
+        late.settimeout(0.2 if last else GIVE_UP)
+        if last:  # who else holds the door lets nobody in, and the client is to be refused as soon as it is closed
+            with pytest.raises(TimeoutError):
+                late.connect(others.getsockname())
+        else:
+            late.connect(others.getsockname())
+    others.close()
 
 
 def test_a_server_that_leaves_does_not_wait_for_the_silent() -> None:

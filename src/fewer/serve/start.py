@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import ipaddress
+import mmap
 import os
 import signal
 import socket
@@ -89,7 +90,7 @@ def serve(
                 chosen.metrics.look()
                 await alive()
 
-            server = server_of(chosen, looking, drain_seconds=drain_seconds)
+            server = server_of(chosen, looking, drain_seconds=drain_seconds, last=lambda: bool(ending[0]))
             signal.signal(RENEW, server.retire)
             # told before uvicorn listens to signals, or once more after it has stopped
             obey(server.handle_exit)
@@ -104,6 +105,11 @@ def serve(
         server.run(sockets=[listening])
         return
     history = History(application.metrics)
+    ending = mmap.mmap(-1, 1)  # a byte which all processes share: whether all are told to stop
+
+    def leave() -> None:
+        ending[0] = 1
+        listening.close()  # whoever connects after the last worker has closed its door is to be refused
 
     def renewed() -> Work:
         assert opened is not None
@@ -111,8 +117,7 @@ def serve(
         history.follow(found.metrics)
         return working(found)
 
-    # whoever connects after the last worker has closed its door is to be refused, not to wait for nobody
     again = renewed if opened else None
-    group = Workers(workers, working(application), renewed=again, events=history, leave=listening.close)
+    group = Workers(workers, working(application), renewed=again, events=history, leave=leave)
     del application  # the workers' own: it goes when others take over
     group.run()

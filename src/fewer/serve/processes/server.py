@@ -13,6 +13,7 @@ import math
 import signal
 import socket
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -20,6 +21,7 @@ import uvicorn
 
 from fewer.serve.app import Application
 from fewer.serve.connection import Connection
+from fewer.serve.processes.door import deafen
 from fewer.serve.processes.slot import Alive
 
 __all__ = ["Server", "server_of"]
@@ -31,9 +33,11 @@ _GRACE = 30  # seconds that accepted requests may take when the server is told t
 class Server(uvicorn.Server):
     """One process's; told to stop it leaves soon, told to retire when its clients have been silent long enough."""
 
-    def __init__(self, config: uvicorn.Config, application: Application, drain_seconds: float) -> None:
+    def __init__(
+        self, config: uvicorn.Config, application: Application, drain_seconds: float, last: Callable[[], bool]
+    ) -> None:
         super().__init__(config)
-        self._application, self._drain = application, drain_seconds
+        self._application, self._drain, self._last = application, drain_seconds, last
         self._leave_at = math.inf
 
     def handle_exit(self, sig: int, frame: Any) -> None:
@@ -56,6 +60,9 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Let in whoever has connected already: when the last process closes its door, the system resets them."""
+        if self._last():
+            for listening in sockets or []:
+                deafen(listening)
         await self._let_in(sockets or [])
         await super().shutdown(sockets)
 
@@ -78,8 +85,17 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
 
-def server_of(application: Application, alive: Alive | None = None, *, drain_seconds: float = 0.0) -> Server:
-    """uvicorn around the application, with its limits on connections."""
+def server_of(
+    application: Application,
+    alive: Alive | None = None,
+    *,
+    drain_seconds: float = 0.0,
+    last: Callable[[], bool] = lambda: True,
+) -> Server:
+    """uvicorn around the application, with its limits on connections.
+
+    `last` is asked when it leaves: whether nobody will listen at its socket after it.
+    """
     config = uvicorn.Config(
         application,
         http=functools.partial(Connection, door=application.door),  # type: ignore[arg-type]
@@ -95,4 +111,4 @@ def server_of(application: Application, alive: Alive | None = None, *, drain_sec
         callback_notify=alive,
         timeout_notify=1,
     )
-    return Server(config, application, drain_seconds)
+    return Server(config, application, drain_seconds, last)
