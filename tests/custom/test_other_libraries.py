@@ -141,6 +141,15 @@ def test_scikit_learns_own_suite_accepts_the_estimators(name: str) -> None:
     checks.check_estimator(getattr(fewer.sklearn, name)(hidden=(40,), steps=150, batch=32))
 
 
+def test_few_rows_of_many_classes_are_learned_whatever_the_random_state() -> None:
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    chance = np.random.RandomState(0)
+    for state in range(6):
+        rows, classes = chance.randn(80, 3), chance.randint(0, 6, 80)
+        found = fewer.sklearn.SparseClassifier(hidden=(20,), steps=60, batch=32, random_state=state).fit(rows, classes)
+        assert all(bool((p != 0).flatten(1).any(1).all()) for p in list(found.network_.parameters())[-2:-1])
+
+
 def test_an_estimator_keeps_the_share_asked_for_and_learns() -> None:
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
     x = np.random.default_rng(0).normal(size=(300, 8))

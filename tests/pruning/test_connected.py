@@ -101,6 +101,35 @@ def test_a_layer_without_weights_is_told_as_it_is_without_paths() -> None:
     assert said[0] == said[1] and "none of the 192 weights" in said[0]
 
 
+class Crowd(Blobs):
+    """Many rare classes: by their scores alone, single outputs lose all of their weights."""
+
+    def networks(self) -> dict[str, nn.Module]:
+        return {"net": nn.Sequential(nn.Linear(4, 12), nn.ReLU(), nn.Linear(12, 9), nn.ReLU(), nn.Linear(9, 20))}
+
+
+@pytest.mark.parametrize("scope", ["network", "layer"])
+@pytest.mark.parametrize("seed", range(4))
+def test_an_output_that_scores_would_cut_off_gets_a_path_within_the_same_count(scope: str, seed: int) -> None:
+    task = Crowd()
+    torch.manual_seed(seed)
+    modules = {name: module.double() for name, module in task.networks().items()}
+    pruning = Pruning("random", 0.85, scope, samples=20)
+    with pytest.raises(UserError, match="of 20 outputs of net that no input reaches"):
+        mask_for(task, modules, pruning, seed=seed)
+    mask = mask_for(task, modules, replace(pruning, connected=True), seed=seed)
+    assert kept(mask) == round(0.15 * total(mask))
+    assert all(not bool(some.any()) for some in by_hand(list(mask["net"].values())))
+    assert bool(mask["net"]["4.weight"].any(1).all())  # each of which, as none is idle, leads back to an input
+
+
+def test_a_network_with_fewer_weights_than_outputs_is_refused_with_paths_too() -> None:
+    task = Crowd()
+    modules = {name: module.double() for name, module in task.networks().items()}
+    with pytest.raises(UserError, match="outputs of net that no input reaches"):
+        mask_for(task, modules, Pruning("magnitude", 0.95, "layer", samples=20, connected=True), seed=0)
+
+
 @pytest.mark.parametrize("when", ["set", "rigl", "rounds"])
 def test_connected_is_refused_where_masks_are_not_chosen_by_it(when: str) -> None:
     with pytest.raises(UserError, match="start or gradual"):

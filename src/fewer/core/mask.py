@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Mask", "choose_", "dense", "density", "kept", "named", "prunable", "total"]
+__all__ = ["Mask", "choose_", "dense", "density", "either_of", "kept", "named", "prunable", "total"]
 
 Mask = Mapping[str, Mapping[str, Tensor]]
 _CHOICE = "_prunable"  # where a module notes what `choose_` said of it, so that its copies know too
@@ -74,6 +74,16 @@ def density(mask: Mask) -> float:
     0.25
     """
     return kept(mask) / max(total(mask), 1)
+
+
+def either_of(first: Mask, second: Mask) -> dict[str, dict[str, Tensor]]:
+    """What at least one of them keeps, of all that one of them speaks of."""
+    found = {network: dict(by_name) for network, by_name in first.items()}
+    for network, by_name in second.items():
+        own = found.setdefault(network, {})
+        for name, some in by_name.items():
+            own[name] = own[name] | some if name in own else some
+    return found
 
 
 def dense(modules: Mapping[str, nn.Module]) -> dict[str, dict[str, Tensor]]:

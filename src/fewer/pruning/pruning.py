@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from fewer.core.abilities import Spare
 from fewer.core.data import convert, place_constants_
 from fewer.core.engines.base import Engine
 from fewer.core.errors import UserError
-from fewer.core.mask import Mask, density, kept, total
+from fewer.core.mask import Mask, density, either_of, kept, total
 from fewer.core.seed import Stream, name_key, shuffled
 from fewer.core.settings import check_choices, check_ranges, either, setting
 from fewer.core.task import Task
@@ -25,6 +25,7 @@ from fewer.pruning.follow import followed
 from fewer.pruning.keep import SCOPES, keep
 from fewer.pruning.paths import lint
 from fewer.pruning.paths.connected import connected
+from fewer.pruning.paths.outputs import paths_to_outputs
 from fewer.pruning.quota import reserve
 
 __all__ = ["Pruning", "mask_for", "patterns", "prune_", "samples"]
@@ -33,6 +34,7 @@ _RANGES = [("swap", 0, 1), ("samples", 1, math.inf)]
 _RANGES += [(name, 0, math.inf) for name in ("batches", "iterations", "input_quota", "every")]
 _LATER = ("unchecked", "rows", "only", "skip")
 _WHEN = ("start", "gradual", "set", "rigl", "rounds")
+_TRIES = 8  # times that outputs which others' paths cut off get one too
 _BLIND = [name for name, criterion in CRITERIA.items() if criterion.blind]
 
 
@@ -54,7 +56,7 @@ class Pruning:
     iterations: int = setting(0, "prune in so many rounds of scoring; 0: the method's own, 100 for synflow, else 1")
     layer_quota: float = setting(0.0, "every layer keeps at least this much", "share of its weights")
     input_quota: int = setting(0, "every input group keeps at least so many first-layer weights", "weights")
-    connected: bool = setting(False, "start, gradual: weights on no path from input to output make room for others")
+    connected: bool = setting(False, "start, gradual: weights on no path make room for others, every output gets one")
     unchecked: bool = setting(False, "train behind a mask that cuts an input off too, as who does not look for paths")
     rows: bool = setting(False, "embeddings lose whole rows, by their mean score; at most one is cut")
     only: str = setting("", "parameters that alone may lose weights, with + between: encoder.*+head")
@@ -117,6 +119,7 @@ def mask_for(
     rounds = pruning.iterations or criterion.iterations
     calls = lint.calls_of(task, modules, batches[0], noise)
     mask: dict[str, dict[str, Tensor]] = {net: dict(found) for net, found in (before or {}).items()}
+    spare = task.spare() if isinstance(task, Spare) else ()
     begin = _density_left(mask, pruning.sparsity, fewer=pruning.connected)
     for turn in range(1, rounds + 1):
         # a geometric way from what is left to the goal; the last turn is the goal itself, to the bit
@@ -126,18 +129,43 @@ def mask_for(
         scores = criterion(task, shadow, batches, noise)
         if pruning.rows:
             scores = _by_row(scores, modules)
-        found = keep(scores, sparsity, pruning.scope, within=mask)
-        if pruning.layer_quota or pruning.input_quota:
-            reserved = reserve(scores, found, shadow, calls, pruning, within=mask)
-            found = keep(scores, sparsity, pruning.scope, reserved=reserved, within=mask)
-        if pruning.connected:
-            found = connected(scores, found, shadow, calls, pruning, within=mask)
-        mask = dict(found)
+        mask = _kept(scores, pruning, sparsity, shadow, calls, mask, spare)
     mask = followed(task, mask)
     own = {net: found for net, found in mask.items() if net not in task.copies()}  # a copy has the same paths
     if not pruning.unchecked:
-        lint.refuse_useless(lint.examine(modules, own, calls), task.spare() if isinstance(task, Spare) else ())
+        lint.refuse_useless(lint.examine(modules, own, calls), spare)
     return mask
+
+
+def _kept(
+    scores: Scores,
+    pruning: Pruning,
+    sparsity: float,
+    modules: Mapping[str, nn.Module],
+    calls: Mapping[str, tuple[Any, ...]],
+    within: Mask,
+    spare: Collection[str],
+) -> dict[str, dict[str, Tensor]]:
+    """The best by their scores, with what the quotas reserve, and paths where they are asked for."""
+    found = keep(scores, sparsity, pruning.scope, within=within)
+    reserved: Mask = {}
+    if pruning.layer_quota or pruning.input_quota:
+        reserved = reserve(scores, found, modules, calls, pruning, within=within)
+        found = keep(scores, sparsity, pruning.scope, reserved=reserved, within=within)
+    if not pruning.connected:
+        return found
+    found = connected(scores, found, modules, calls, pruning, within=within)
+    for _ in range(_TRIES):
+        paths = paths_to_outputs(scores, found, modules, calls, within=within, spare=spare)
+        if not paths:
+            break
+        reserved = either_of(reserved, paths)
+        try:
+            found = keep(scores, sparsity, pruning.scope, reserved=reserved, within=within)
+        except UserError:  # more than may be kept: what is cut off is told of the mask as it is
+            break
+        found = connected(scores, found, modules, calls, pruning, within=within)
+    return found
 
 
 def _by_row(scores: Scores, modules: Mapping[str, nn.Module]) -> Scores:

@@ -15,6 +15,7 @@ from fewer.core.mask import Mask
 from fewer.pruning.criteria.scoring import Scores
 from fewer.pruning.paths.lint import attempted
 from fewer.pruning.paths.skeleton import Linearised, skeleton
+from fewer.pruning.paths.units import constant, reads
 
 __all__ = ["reserve"]
 
@@ -74,7 +75,7 @@ def _first_weights(
     """For every input group, the layers' weights in columns that this group alone feeds, of units that matter."""
     groups = [i for i, a in enumerate(arguments) if torch.is_tensor(a) and a.is_floating_point()]
     fed = [_fed_columns(module, arguments, index) for index in groups]
-    useful = _useful_units(module, kept, arguments)
+    useful = reads(module, kept, arguments)
     found = []
     for position in range(len(groups)):
         for layer, columns in fed[position].items():
@@ -114,40 +115,7 @@ def _layer_inputs(bare: nn.Module, arguments: tuple[Any, ...], values: Mapping[i
         if isinstance(part, nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d)
     ]
     with torch.no_grad(), Linearised():
-        bare(*_constant(arguments, values))
+        bare(*constant(arguments, values))
     for hook in hooks:
         hook.remove()
     return inputs
-
-
-def _useful_units(module: nn.Module, kept: Mapping[str, Tensor], arguments: tuple[Any, ...]) -> dict[str, Tensor]:
-    """Per layer, which units reach an output under the mask."""
-    bare = skeleton(module, {key: mask.to(torch.float64) for key, mask in kept.items()})
-    outputs: dict[str, tuple[Tensor, int]] = {}
-
-    def note(name: str, part: nn.Module, out: Tensor) -> None:
-        outputs.setdefault(name, (out, -1 if isinstance(part, nn.Linear) else 1))
-
-    hooks = [
-        part.register_forward_hook(lambda module, _args, out, name=name: note(name, module, out))
-        for name, part in bare.named_modules()
-        if isinstance(part, nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d)
-    ]
-    with torch.enable_grad(), Linearised():
-        total = bare(*_constant(arguments, dict.fromkeys(range(len(arguments)), 1.0))).sum()
-    for hook in hooks:
-        hook.remove()
-    found = {}
-    for name, (out, axis) in outputs.items():
-        gradient = torch.autograd.grad(total, out, retain_graph=True, materialize_grads=True)[0]
-        found[name] = gradient.movedim(axis, 0).reshape(gradient.shape[axis], -1).abs().sum(1) > 0
-    return found
-
-
-def _constant(arguments: tuple[Any, ...], values: Mapping[int, float]) -> list[Any]:
-    return [
-        torch.full_like(a, values.get(i, 0.0), dtype=torch.float64)
-        if torch.is_tensor(a) and a.is_floating_point()
-        else a
-        for i, a in enumerate(arguments)
-    ]

@@ -22,7 +22,7 @@ from fewer.pruning.paths.skeleton import Linearised, skeleton
 _TOKENS = -1  # the place of whole numbers among arguments
 T = TypeVar("T")
 
-__all__ = ["NetworkReport", "calls_of", "examine", "on_paths", "refuse_useless"]
+__all__ = ["NetworkReport", "calls_of", "examine", "on_paths", "reaching", "refuse_useless"]
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,17 @@ class NetworkReport:
         for index, (lost, reached) in enumerate(zip(self.lost, self.reached)):
             if bool(lost.any()) and not bool(reached.any()):
                 found.append(f"no path from input {index} of {self.network} to any output")
-        if self.lost and not found and not spare:
-            cut = torch.stack(self.lost).any(0) & ~torch.stack(self.reached).any(0)
-            if bool(cut.any()):
-                found.append(f"{int(cut.sum())} of {cut.numel()} outputs of {self.network} that no input reaches")
+        if self.lost and not found and not spare and bool(self.cut.any()):
+            several = f"{int(self.cut.sum())} of {self.cut.numel()} outputs of {self.network}"
+            found.append(f"{several} that no input reaches")
         return found
+
+    @property
+    def cut(self) -> Tensor:
+        """Outputs that some argument reaches in the unpruned network, and none any more."""
+        if not self.lost:
+            return torch.zeros(0, dtype=torch.bool)
+        return torch.stack(self.lost).any(0) & ~torch.stack(self.reached).any(0)
 
 
 def calls_of(task: Task[Any], modules: Mapping[str, nn.Module], batch: Any, noise: Noise) -> dict[str, tuple[Any, ...]]:
@@ -93,10 +99,18 @@ def attempted(work: Callable[[], T]) -> T | None:
 
 def on_paths(module: nn.Module, mask: Mapping[str, Tensor], arguments: tuple[Any, ...]) -> dict[str, Tensor]:
     """The weights, kept or not, whose input an argument reaches and whose output reaches an output."""
+    return reaching(module, mask, arguments, None)
+
+
+def reaching(
+    module: nn.Module, mask: Mapping[str, Tensor], arguments: tuple[Any, ...], output: int | None
+) -> dict[str, Tensor]:
+    """The same for the output at one place alone."""
     drawn = _drawn(mask)
     probe = _Probe(skeleton(module, {key: m * drawn[key] for key, m in mask.items()}), arguments)
     with torch.enable_grad():
-        total = _weighed(probe.run(probe.groups) - probe.run(()))  # what a constant adds is no path
+        answer = probe.run(probe.groups) - probe.run(())  # what a constant adds is no path
+        total = _weighed(answer) if output is None else answer[0].reshape(-1)[output]
     parameters = [probe.bare.get_parameter(key) for key in mask]
     slopes = torch.autograd.grad(total, parameters, materialize_grads=True)
     return {key: slope != 0 for key, slope in zip(mask, slopes)}
@@ -154,5 +168,5 @@ def refuse_useless(reports: list[NetworkReport], spare: Collection[str] = ()) ->
         raise UserError(
             f"a mask that leaves {faults[0]}" + (f" (and {len(faults) - 1} more faults)" if faults[1:] else ""),
             "a network in which every input reaches an output",
-            "lower the sparsity, set scope=layer, normalise the inputs, or set a quota (layer_quota, input_quota)",
+            "lower the sparsity, set connected=yes, scope=layer or a quota (layer_quota, input_quota), normalise the inputs",
         )
