@@ -19,7 +19,11 @@ from fewer.core.system import Named, imported
 
 __all__ = ["Line", "benches", "hardware", "head", "line_text", "measure", "write"]
 
-_OF_ALL = {"sparse": "packs: latency, throughput, size"}
+_OF_ALL = {
+    "sparse": "packs: latency, throughput, size",
+    "threads": "packs on two threads against one",
+    "exported": "the C that a pack exports against the pack",
+}
 
 
 def benches() -> dict[str, Named]:
