@@ -3,19 +3,18 @@
 python scripts/record_unseen.py EXPERTS LOGS
 
 EXPERTS holds hopper.zip, halfcheetah.zip and walker2d.zip: the TQC agents tqc/Hopper-v3_1/Hopper-v3.zip and so on of
-the public collection rl-trained-agents (DLR-RM). Of each only the tensors in policy.pth are read (`weights_only`).
+the public collection rl-trained-agents (DLR-RM). Of each only the tensors in policy.pth are read, and not unpickled.
 """
 
 from __future__ import annotations
 
-import io
 import sys
 import zipfile
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
+from torch_tensors import read_tensors
 
 from fewer.systems.control.task.logs import d4rl
 from fewer.systems.control.task.logs.experts import Policy, collect
@@ -30,9 +29,9 @@ NAMES = {"hopper": "Hopper", "halfcheetah": "HalfCheetah", "walker2d": "Walker2d
 def sampler(agent: Path, seed: int) -> Policy:
     """The agent's actions, sampled from its squashed normal as it sampled them when it learned."""
     with zipfile.ZipFile(agent) as archive:
-        tensors = torch.load(io.BytesIO(archive.read("policy.pth")), map_location="cpu", weights_only=True)
+        tensors = read_tensors(archive.read("policy.pth"))
     layers = {
-        name: (tensors[f"actor.{name}.weight"].numpy().T, tensors[f"actor.{name}.bias"].numpy())
+        name: (tensors[f"actor.{name}.weight"].T, tensors[f"actor.{name}.bias"])
         for name in ("latent_pi.0", "latent_pi.2", "mu", "log_std")
     }
     random = np.random.default_rng(seed)
