@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import pickletools
 import zipfile
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,6 @@ __all__ = ["read_tensors"]
 
 _PUSHED = ("BININT", "BININT1", "BININT2", "LONG1", "BINUNICODE", "SHORT_BINUNICODE", "BINFLOAT", "GLOBAL")
 _PUT, _GET, _NOTHING = ("BINPUT", "LONG_BINPUT"), ("BINGET", "LONG_BINGET"), ("PROTO", "STOP")
-_ACTS = ("MARK", "TUPLE", "BINPERSID", "REDUCE", "SETITEM", "SETITEMS", "BUILD")
 _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 _EMPTY: dict[str, type] = {"EMPTY_TUPLE": tuple, "EMPTY_DICT": dict, "EMPTY_LIST": list}
 _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
@@ -71,6 +71,10 @@ class _Reader:
     def __init__(self) -> None:
         self.stack: list[Any] = []
         self._memory: dict[int, Any] = {}
+        self._acts: dict[str, Callable[[], None]] = {
+            "MARK": self._mark, "TUPLE": self._tuple, "BINPERSID": self._storage, "REDUCE": self._call,
+            "SETITEM": self._item, "SETITEMS": self._items, "BUILD": self._attributes,
+        }  # fmt: skip
 
     def follow(self, name: str, argument: Any) -> None:
         """One instruction."""
@@ -86,8 +90,8 @@ class _Reader:
             self._memory[argument] = self.stack[-1]
         elif name in _GET:
             self.stack.append(self._memory[argument])
-        elif name in _ACTS:
-            getattr(self, f"_{name.lower()}")()
+        elif name in self._acts:
+            self._acts[name]()
         elif name not in _NOTHING:
             raise ValueError(f"a pickle with the instruction {name}, which no state_dict has")
 
@@ -103,22 +107,22 @@ class _Reader:
     def _tuple(self) -> None:
         self.stack.append(tuple(self._since_mark()))
 
-    def _binpersid(self) -> None:
+    def _storage(self) -> None:
         self.stack.append(Storage(self.stack.pop()))
 
-    def _reduce(self) -> None:
+    def _call(self) -> None:
         arguments, called = self.stack.pop(), self.stack.pop()
         self.stack.append({} if called == "collections OrderedDict" else Call(called, arguments))
 
-    def _setitem(self) -> None:
+    def _item(self) -> None:
         value, key = self.stack.pop(), self.stack.pop()
         self.stack[-1][key] = value
 
-    def _setitems(self) -> None:
+    def _items(self) -> None:
         pairs = self._since_mark()
         self.stack[-1].update(zip(pairs[::2], pairs[1::2]))
 
-    def _build(self) -> None:
+    def _attributes(self) -> None:
         self.stack.pop()  # attributes, of which a state_dict has its versions
 
 
