@@ -178,7 +178,7 @@ def test_a_critic_that_lost_its_actions_is_refused_and_a_quota_cures_it(algorith
 
 def test_raw_sensors_break_the_masks_of_bcq_and_it_is_said() -> None:
     task = Control(Settings(normalise=False), logs=logs(spread=20.0))
-    with pytest.raises(UserError, match=r"connected=yes or a quota \(layer_quota, input_quota\)"):
+    with pytest.raises(UserError, match="normalise the inputs, or set scope=layer"):
         mask_for(task, fresh_modules(task, 0), Pruning("snip", 0.95, samples=100), seed=0)
     literal = mask_for(task, fresh_modules(task, 0), Pruning("snip", 0.95, samples=100, unchecked=True), seed=0)
     assert not literal["critic"]["body.0.weight"][:, 11:].any()  # the paper would train this

@@ -168,5 +168,5 @@ def refuse_useless(reports: list[NetworkReport], spare: Collection[str] = ()) ->
         raise UserError(
             f"a mask that leaves {faults[0]}" + (f" (and {len(faults) - 1} more faults)" if faults[1:] else ""),
             "a network in which every input reaches an output",
-            "lower the sparsity, set scope=layer, connected=yes or a quota (layer_quota, input_quota), or scale inputs",
+            "lower the sparsity, normalise the inputs, or set scope=layer, connected=yes, layer_quota or input_quota",
         )
