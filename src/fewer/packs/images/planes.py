@@ -51,6 +51,7 @@ class Images:
     inputs: Mapping[str, tuple[int, Three]]  # channels and places of each
     outputs: Mapping[str, tuple[int, Three]]
     layout: Layout
+    shapes: Mapping[str, tuple[int, ...]]  # of outputs, without the samples
     beside: Images | None = None  # the same with images side by side, where that may be faster
     _ready: dict[int, Any] = field(default_factory=dict)
 
@@ -65,8 +66,10 @@ class Images:
         return images_beside(self.operations, self.layout, self.beside.layout) if self.beside else 0
 
     def __call__(self, *inputs: Array) -> tuple[Array, ...]:
-        """Values (samples, channels, depth * height * width) as `outputs` names them."""
+        """Values (samples, *shape) as `outputs` names them, from contiguous arrays."""
         samples = len(inputs[0])
+        if samples == 1 and 1 in self._ready:
+            return self._ready[1](*inputs)  # type: ignore[no-any-return]
         if self.beside is None or not self._worth or samples < self._worth:
             return self._behind(inputs)
         few = samples % SIDE
@@ -86,8 +89,9 @@ class Images:
         """The steps in C."""
         assert _planes is not None
         writer = Writer(self, self.layout.geometries(images), images)
-        sizes = [tuple(c * math.prod(size) for c, size in part.values()) for part in (self.inputs, self.outputs)]
-        return _planes.Planes(writer.steps, tuple(writer.buffers), *sizes, images, self.layout.side)
+        given = tuple(channels * math.prod(size) for channels, size in self.inputs.values())
+        made = tuple(self.shapes[name] for name in self.outputs)
+        return _planes.Planes(writer.steps, tuple(writer.buffers), given, made, images, self.layout.side)
 
     def room(self, images: int) -> int:
         """Numbers in all buffers."""

@@ -18,6 +18,13 @@
 #define SPARE_SCRATCH 8         /* threads that find buffers at hand */
 #define LINE 16                 /* floats in a line of the cache: results that cross one cost twice */
 #define SLACK 256               /* a row of vectors may be read past the last place of a buffer */
+#define MOST_NUMBERS ((Py_ssize_t)1 << 34)
+#define MOST_AXES 8             /* of an answer, samples among them */
+
+typedef struct {
+    int rank;
+    npy_intp sizes[MOST_AXES];  /* of one sample from the second on */
+} Shape;
 
 typedef struct {
     PyObject_HEAD
@@ -26,6 +33,7 @@ typedef struct {
     Step *steps;
     ptrdiff_t images, side;     /* that pass through one behind the other at most, and side by side: 1 or SIDE */
     size_t *sizes;              /* floats of each buffer: scratch for all images, inputs and outputs for one */
+    Shape *shapes;              /* of each output */
     size_t room, step_room;     /* floats of all scratch, those that a step alone needs at its end */
     float *spare[SPARE_SCRATCH]; /* buffers that nobody uses now, whose paddings are zero; guarded by Python's own lock */
     int spares;
@@ -121,7 +129,7 @@ static void planes_free(PyObject *object) {
         for (int a = 0; a < 3; a++) free(s->low[a]), free(s->share[a]);
     }
     for (int i = 0; i < p->spares; i++) free(p->spare[i]);
-    free(p->steps), free(p->sizes);
+    free(p->steps), free(p->sizes), free(p->shapes);
     Py_TYPE(object)->tp_free(object);
 }
 
@@ -134,8 +142,22 @@ static double work_of(const Step *s) {
 
 static PyObject *planes_call(PyObject *object, PyObject *const *arguments, size_t count, PyObject *names);
 
-/* Planes(steps, scratch sizes, input sizes, output sizes, images[, side by side]): either several images one behind the
- * other, or SIDE side by side, whose steps are those of one. */
+/* How many numbers an answer has: one size, or one for each axis; below 1 for what is neither. */
+static Py_ssize_t read_shape(PyObject *source, Shape *shape) {
+    const int several = PyTuple_Check(source);
+    const Py_ssize_t axes = several ? PyTuple_GET_SIZE(source) : 1;
+    Py_ssize_t whole = axes < MOST_AXES;
+    for (Py_ssize_t a = 0; whole > 0 && a < axes; a++) {
+        const Py_ssize_t size = PyLong_AsSsize_t(several ? PyTuple_GET_ITEM(source, a) : source);
+        whole = size < 1 || size > MOST_NUMBERS / whole ? 0 : whole * size;
+        shape->sizes[a + 1] = size;
+    }
+    shape->rank = (int)axes + 1;
+    return whole;
+}
+
+/* Planes(steps, scratch sizes, input sizes, output sizes or shapes, images[, side by side]): either several images one
+ * behind the other, or SIDE side by side, whose steps are those of one. */
 static PyObject *planes_new(PyTypeObject *type, PyObject *arguments, PyObject *names) {
     (void)names;
     PyObject *steps, *sizes[3];
@@ -152,11 +174,13 @@ static PyObject *planes_new(PyTypeObject *type, PyObject *arguments, PyObject *n
     const Py_ssize_t buffers = p->scratches + p->inputs + p->outputs;
     p->steps = calloc((size_t)p->count + 1, sizeof *p->steps);
     p->sizes = calloc((size_t)buffers + 1, sizeof *p->sizes);
-    int right = p->steps && p->sizes && images >= 1 && images <= 65536 && buffers <= MOST && (!side || images == 1);
+    p->shapes = calloc((size_t)p->outputs + 1, sizeof *p->shapes);
+    int right = p->steps && p->sizes && p->shapes && images >= 1 && images <= 65536 && buffers <= MOST && (!side || images == 1);
     for (Py_ssize_t b = 0, k = 0; right && k < 3; k++)
         for (Py_ssize_t i = 0; right && i < PyTuple_GET_SIZE(sizes[k]); i++, b++) {
-            const Py_ssize_t size = PyLong_AsSsize_t(PyTuple_GET_ITEM(sizes[k], i));
-            right = size >= 1 && size <= (Py_ssize_t)1 << 34;
+            PyObject *entry = PyTuple_GET_ITEM(sizes[k], i);
+            const Py_ssize_t size = k == 2 ? read_shape(entry, p->shapes + i) : PyLong_AsSsize_t(entry);
+            right = size >= 1 && size <= MOST_NUMBERS;
             p->sizes[b] = (size_t)size;
             if (k == 0) p->room += (size_t)size * (size_t)p->side + SLACK;
         }
@@ -192,7 +216,7 @@ static void run_all(const Planes *p, float *scratch, float *const *given, npy_in
     }
 }
 
-/* planes(x, ...): a tuple of answers (samples, numbers), from contiguous float32 arrays of as many samples. */
+/* planes(x, ...): a tuple of answers (samples, ...) of their shapes, from contiguous float32 arrays of as many samples. */
 static PyObject *planes_call(PyObject *object, PyObject *const *arguments, size_t count, PyObject *names) {
     Planes *p = (Planes *)object;
     float *given[MOST];
@@ -213,8 +237,9 @@ static PyObject *planes_call(PyObject *object, PyObject *const *arguments, size_
     }
     PyObject *answer = PyTuple_New(p->outputs);
     for (Py_ssize_t b = 0; answer && b < p->outputs; b++) {
-        npy_intp shape[2] = {samples, (npy_intp)p->sizes[p->scratches + p->inputs + b]};
-        PyObject *one = PyArray_SimpleNew(2, shape, NPY_FLOAT);
+        Shape shape = p->shapes[b];
+        shape.sizes[0] = samples;
+        PyObject *one = PyArray_SimpleNew(shape.rank, shape.sizes, NPY_FLOAT);
         if (!one) return Py_DECREF(answer), NULL;
         PyTuple_SET_ITEM(answer, b, one);
         given[p->inputs + b] = PyArray_DATA((PyArrayObject *)one);
