@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from fewer.packs.images import planes
-from fewer.packs.images.choice import is_dense, units
+from fewer.packs.images.choice import Way, taps_at_once, units, way
 from fewer.packs.images.layout import Geometry
 from fewer.packs.images.operations import Convolution
 from fewer.packs.images.region import regions
@@ -128,6 +128,37 @@ def test_dense_and_separable_convolutions_are_right_at_every_width(width: int, s
     assert planes._DENSE in kinds and (planes._SPACED in kinds) == (stride == 2)
 
 
+class Pointwise(nn.Module):
+    """Products of channels at each place, of which few weights are kept, and a sum."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(channels, 70, 3, padding=1), nn.Conv2d(70, 70, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = torch.relu(self.first(x))
+        return torch.tanh(self.second(x) + x)
+
+
+@pytest.mark.parametrize("size", [(1, 3), (5, 5), (4, 16), (9, 40)])
+def test_kept_weights_are_multiplied_with_copies_of_what_they_read(
+    size: tuple[int, int], kernels: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planes, "way", lambda *_: Way.PANEL)
+    # 60 * 9 weights of a channel are read in several parts
+    fast, plain = networks(pruned(Pointwise(60), 0.2), (60, *size))
+    for samples in (1, 4):
+        x = np.random.default_rng(samples).standard_normal((samples, 60, *size)).astype(np.float32)
+        np.testing.assert_allclose(fast.predict(x), plain.predict(x), atol=2e-5)
+    assert planes._PANEL in {step[0] for step in written(fast, 1)}
+
+
+def test_what_is_copied_at_once_stays_in_the_nearest_cache_and_is_all() -> None:
+    for taps, vectors in itertools.product((1, 96, 97, 576, 4608), (1, 2, 4, 70)):
+        at_once = taps_at_once(taps, vectors)
+        assert at_once * 16 * min(vectors, 4) <= 6144 and at_once >= 1
+
+
 def written(network: Network, images: int) -> list[tuple[Any, ...]]:
     """The steps of a network's first part on images."""
     shapes = network._shapes(images, 0)
@@ -150,8 +181,11 @@ def test_the_cheaper_way_is_chosen_by_what_is_kept() -> None:
     weight = (np.random.default_rng(0).random((64, 64, 1, 3, 3)) < 0.02).astype(np.float32)
     one = Convolution("x", "y", weight, np.zeros(64, np.float32), (1, 1, 1), (0, 1, 1), (1, 1, 1), 1)
     geometry = Geometry((1, 17, 17), (0, 1, 1), 1)
-    assert not is_dense(one, (1, 16, 16), geometry)
-    assert is_dense(replace(one, weight=np.ones_like(one.weight)), (1, 16, 16), geometry)
+    assert way(one, (1, 16, 16), geometry) is Way.SPARSE
+    assert way(replace(one, weight=np.ones_like(one.weight)), (1, 16, 16), geometry) is Way.DENSE
+    points = np.zeros((128, 128, 1, 1, 1), np.float32)
+    points.reshape(-1)[::4] = 1.0
+    assert way(replace(one, weight=points), (1, 16, 16), geometry) is Way.PANEL
 
 
 def test_images_that_read_many_weights_for_few_places_pass_together() -> None:
@@ -272,6 +306,14 @@ def dense(unit: int = 8, start: int = 0, offset: int = 0, taps: int = 1) -> tupl
     return (1, *STEP[1:], (*SPARSE, 1, taps, unit, *tables, np.full(1, start, np.uint32)))
 
 
+def panel(unit: int = 8, start: int = 0, offset: int = 0, deep: int = 1, tap: int = 0) -> tuple[Any, ...]:
+    """Two kept weights of one channel on a copy of two taps."""
+    starts, taps = np.array([0, 1, 2][: 1 + -(-2 // max(deep, 1))], np.uint32), np.array([tap, 0], np.uint32)
+    starts[-1] = 2
+    tables = np.array([0, offset], np.uint32), starts, taps, np.ones(2, np.float32), np.zeros(1, np.float32)
+    return (6, *STEP[1:], (*SPARSE, 2, deep, unit, *tables, np.full(1, start, np.uint32)))
+
+
 def spaced(step: int = 2, offset: int = 0, sizes: tuple[int, ...] = (1, 1, 1, 1, 4)) -> tuple[Any, ...]:
     """A convolution of one kept weight that reads every second place."""
     kept = np.array([0, 1], np.uint32), np.array([offset], np.uint32), np.ones(1, np.float32), np.zeros(1, np.float32)
@@ -291,6 +333,8 @@ def resize(low: int = 1, inside: int = 2, places: int = 3) -> tuple[Any, ...]:
     "wrong",
     [
         resize(low=2), resize(inside=17), resize(places=17), (5, 0, 0, 1, *resize()[4:]),
+        panel(unit=3), panel(start=1), panel(offset=9), panel(tap=1), panel(deep=2, tap=2), panel(deep=0),
+        panel(deep=3),
         dense(unit=3), dense(unit=32), dense(start=1), dense(offset=9), dense(taps=2), dense(taps=0),
         spaced(step=1), spaced(offset=10), spaced(sizes=(1, 1, 1, 1, 9)), spaced(sizes=(2, 1, 1, 1, 4)),
         sparse(1, 17, 0, 0, 0, 0, 0, 8),  # more places than the buffer has
@@ -307,7 +351,9 @@ def test_steps_that_would_leave_their_buffers_are_refused(wrong: Any) -> None:
     compiled = planes.kernels()
     if compiled is None:
         pytest.skip("no C kernels")
-    assert compiled.Planes([sparse(*SPARSE), dense(), spaced(), resize()], (16, 16), (1,), (1,), 1)
+    assert compiled.Planes(
+        [sparse(*SPARSE), dense(), panel(), panel(deep=2, tap=1), spaced(), resize()], (16, 16), (1,), (1,), 1
+    )
     with pytest.raises((ValueError, TypeError)):
         compiled.Planes([wrong], (16, 16), (1,), (1,), 1)
 

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from fewer.packs.images.choice import is_dense, units
+from fewer.packs.images.choice import Way, units, way
 from fewer.packs.images.layout import Geometry, Layout, all_phases, phases_of, reach, spaced
 from fewer.packs.images.operations import Convolution, Join, Map, Operation, Pool, Resize, Three
 from fewer.packs.images.together import SIDE, images_beside, images_together
-from fewer.packs.images.weights import dense_weights, sparse_weights
+from fewer.packs.images.weights import dense_weights, panel_weights, sparse_weights
 from fewer.packs.runtime.chain import NOTHING
 from fewer.packs.runtime.ops import Array
 
@@ -32,7 +32,7 @@ try:
 except ImportError:  # built without a compiler
     _planes = None
 
-_SPARSE, _DENSE, _MAP, _POOL, _SPACED, _RESIZE = range(6)
+_SPARSE, _DENSE, _MAP, _POOL, _SPACED, _RESIZE, _PANEL = range(7)
 _NOWHERE: tuple[int, ...] = (0,) * 5
 
 Step = tuple[Any, ...]
@@ -279,11 +279,14 @@ class Writer:
                 len(one.weight), geometry.count(size), geometry.image, source.first - back, added.first,
                 added.steps[0], target.first, target.steps[0],
             )  # fmt: skip
-            if is_dense(one, size, geometry):
-                kind, rest = _DENSE, dense_weights(one, offsets, *units(size, geometry))
-            else:
-                holes = geometry.holes(size) if padded else np.zeros((0, 2), np.uint32)
-                kind, rest = _SPARSE, (*sparse_weights(one, offsets), holes)
+            match way(one, size, geometry):
+                case Way.DENSE:
+                    kind, rest = _DENSE, dense_weights(one, offsets, *units(size, geometry))
+                case Way.PANEL:
+                    kind, rest = _PANEL, panel_weights(one, offsets, *units(size, geometry), images=self.count)
+                case Way.SPARSE:
+                    holes = geometry.holes(size) if padded else np.zeros((0, 2), np.uint32)
+                    kind, rest = _SPARSE, (*sparse_weights(one, offsets), holes)
         self.steps.append((kind, source.buffer, added.buffer, target.buffer, one.activation, (*sizes, *rest)))
 
     def _offsets(self, one: Convolution, geometry: Geometry) -> tuple[Array, int]:

@@ -69,16 +69,25 @@ typedef struct {
 
 /* A vector that is as wide as a line of the cache crosses one wherever a row does not begin with a line: kept weights,
  * which read their inputs where they lie, are better served by half of that, but where a processor loads whole lines
- * as fast as halves and there are more than eight places. Dense products, which read a copy, always take the whole. */
-#define VERSION(suffix, attribute, few, sparse, wide)                                                  \
+ * as fast as halves and there are more than eight places, or where they are few, so that results, which do begin with a
+ * line, take more time than what is read. Products that read a copy always take the whole. */
+static int whole_lines;
+
+#define ALONE(suffix, attribute, width)                                                                \
+    attribute static __attribute__((noinline)) void sparse_##suffix(const Step *s, float *const *buffers, ptrdiff_t images) { \
+        convolve_of_##width(s, buffers, images);                                                       \
+    }
+
+#define VERSION(suffix, attribute, half, whole, wide)                                                  \
     attribute static void run_##suffix(const Step *s, float *const *buffers, ptrdiff_t images, float *room) { \
+        const int several = s->kind == SPARSE && s->count + (images - 1) * s->image > 8;               \
         if (s->side)                                                                                    \
             side_of_##wide(s, buffers, images);                                                         \
-        else if (s->kind == SPARSE && s->count + (images - 1) * s->image <= 8)                         \
-            convolve_of_##few(s, buffers, images);                                                     \
+        else if (several && (whole_lines || has_few(s)))                                               \
+            sparse_##whole(s, buffers, images);                                                        \
         else if (s->kind == SPARSE)                                                                    \
-            convolve_of_##sparse(s, buffers, images);                                                  \
-        else if (s->kind == DENSE)                                                                     \
+            sparse_##half(s, buffers, images);                                                         \
+        else if (s->kind == DENSE || s->kind == PANEL)                                                 \
             dense_of_##wide(s, buffers, images, room);                                                 \
         else                                                                                           \
             walk(s, buffers, images, room);                                                             \
@@ -86,11 +95,14 @@ typedef struct {
     attribute static void activate_##suffix(float *y, ptrdiff_t count, Activation f) { activate(y, count, f); } \
     static const Version version_##suffix = {#suffix, run_##suffix, activate_##suffix};
 
-VERSION(portable, , 4, 4, 4)
+ALONE(portable, , 4)
+VERSION(portable, , portable, portable, 4)
 #if SEVERAL
-VERSION(avx2, AVX2, 8, 8, 8)
-VERSION(avx512, AVX512, many_8, many_8, 16)
-VERSION(avx512_whole, AVX512, many_8, 16, 16)
+ALONE(avx2, AVX2, 8)
+VERSION(avx2, AVX2, avx2, avx2, 8)
+ALONE(avx512, AVX512, many_8)
+ALONE(avx512_whole, AVX512, 16)
+VERSION(avx512, AVX512, avx512, avx512_whole, 16)
 
 /* Measured to be faster on AMD's family 26 (Zen 5), slower on 25 (Zen 4). */
 static int loads_whole_lines(void) {
@@ -104,12 +116,13 @@ static const Version *version = &version_portable;
 
 static int pick(const char *name) {
     const int whole = name && !strcmp(name, "avx512_whole");
+    whole_lines = 0;
     switch (instructions(whole ? "avx512" : name)) {
         case PORTABLE: version = &version_portable; break;
 #if SEVERAL
         case WITH_AVX2: version = &version_avx2; break;
         case WITH_AVX512:
-            version = whole || (!name && loads_whole_lines()) ? &version_avx512_whole : &version_avx512;
+            version = &version_avx512, whole_lines = whole || (!name && loads_whole_lines());
             break;
 #endif
         default: return 0;
@@ -125,7 +138,7 @@ static void planes_free(PyObject *object) {
     for (Py_ssize_t i = 0; p->steps && i < p->count; i++) {
         Step *s = p->steps + i;
         free(s->starts), free(s->holes), free(s->kept), free(s->offsets), free(s->weights), free(s->bias);
-        free(s->factor), free(s->shift);
+        free(s->factor), free(s->shift), free(s->places);
         for (int a = 0; a < 3; a++) free(s->low[a]), free(s->share[a]);
     }
     for (int i = 0; i < p->spares; i++) free(p->spare[i]);
@@ -134,10 +147,18 @@ static void planes_free(PyObject *object) {
 }
 
 static double work_of(const Step *s) {
+    if (s->kind == PANEL) return (double)s->starts[(s->taps + s->deep - 1) / s->deep * s->outputs] * (double)s->count;
     if (s->kind == SPARSE) return (double)s->starts[s->outputs] * (double)s->count;
     if (s->kind == DENSE) return (double)s->taps * (double)s->outputs * (double)s->count;
     if (s->kind == SPACED) return (double)s->starts[s->sizes[0]] * (double)s->sizes[2] * (double)s->sizes[3] * (double)s->sizes[4];
     return (double)s->sizes[0] * (double)s->sizes[2] * (double)s->sizes[3] * (double)s->sizes[4];
+}
+
+/* Floats that a step alone needs. */
+static size_t room_of(const Step *s) {
+    if (s->kind == DENSE) return dense_room(s);
+    if (s->kind == PANEL) return panel_room(s);
+    return s->kind == RESIZE ? resize_room(s) : 0;
 }
 
 static PyObject *planes_call(PyObject *object, PyObject *const *arguments, size_t count, PyObject *names);
@@ -188,8 +209,7 @@ static PyObject *planes_new(PyTypeObject *type, PyObject *arguments, PyObject *n
         right = read_step(p, p->steps + i, PyList_GET_ITEM(steps, i));
         if (!right) break;
         p->work += work_of(p->steps + i);
-        const Kind kind = p->steps[i].kind;
-        const size_t wanted = kind == DENSE ? dense_room(p->steps + i) : kind == RESIZE ? resize_room(p->steps + i) : 0;
+        const size_t wanted = room_of(p->steps + i);
         p->step_room = wanted > p->step_room ? wanted : p->step_room;
     }
     p->room += p->step_room + LINE;

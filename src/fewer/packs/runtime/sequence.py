@@ -68,7 +68,6 @@ class StepSequence:
                     del values[name]
         return tuple([np.asarray(values[name]) for name in self.outputs])
 
-
     def _along(self, arrays: Mapping[str, Array]) -> tuple[Array, ...]:
         """The only output of steps of which each reads what the one before has made, and nothing else."""
         step, value = self._line[0], arrays.get(self._line[0].inputs[0])

@@ -171,7 +171,8 @@ def steps(
 def _together(region: Region) -> Iterator[Step]:
     """One step that makes all outputs of a region, and one more for each to pick it."""
     if len(region.outputs) == 1:
-        yield Step("images", region.inputs, region.outputs[0], lambda *values: region(*values)[0], silent=True)
+        call = region.only if len(region.inputs) == 1 else lambda *values: region(*values)[0]
+        yield Step("images", region.inputs, region.outputs[0], call, silent=True)
         return
     whole = f"{region.outputs[0]} and others"
     yield Step("images", region.inputs, whole, region)  # type: ignore[arg-type]
