@@ -12,7 +12,8 @@ from torch import nn
 
 from fewer.packs.images import planes
 from fewer.packs.images.region import regions
-from tests.packs.test_images import SPARSE, Residual, dense, kernels, networks, panel, pruned, resize, spaced, sparse
+from tests.packs.test_images import Residual, kernels, networks, pruned
+from tests.packs.test_images_refused import SPARSE, dense, panel, resize, spaced, sparse
 
 __all__ = ["kernels"]  # a fixture
 
