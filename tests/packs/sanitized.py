@@ -51,9 +51,10 @@ def convolved(generator: Generator) -> None:
 
 
 def separated(generator: Generator) -> None:
-    """A kernel for each channel with a stride, then dense products of more weights than a panel holds."""
-    for width, samples in itertools.product((1, 3, 7, 17, 33), (1, 3)):
-        tensors = {"w": _weights(generator, 30, 1, 3, 3), "v": _weights(generator, 9, 30, 3, 3)}
+    """A kernel for each channel with a stride, then products of more weights than a panel holds, dense and kept."""
+    for width, samples, density in itertools.product((1, 3, 7, 17, 33), (1, 3), (0.4, 1.0)):
+        outputs = 9 if density == 1 else 50
+        tensors = {"w": _weights(generator, 30, 1, 3, 3), "v": _weights(generator, outputs, 30, 3, 3, density=density)}
         options = {"dilation": [1, 1], "transposed": False, "output_padding": [0, 0], "padding": [1, 1]}
         nodes = (
             Node("conv", ("x", "w"), "a", {**options, "stride": [1, 2], "groups": 30}),

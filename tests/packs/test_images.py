@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from fewer.packs.images import planes
-from fewer.packs.images.choice import is_dense, units
+from fewer.packs.images.choice import Way, units, way
 from fewer.packs.images.layout import Geometry
 from fewer.packs.images.operations import Convolution
 from fewer.packs.images.region import regions
@@ -150,8 +150,11 @@ def test_the_cheaper_way_is_chosen_by_what_is_kept() -> None:
     weight = (np.random.default_rng(0).random((64, 64, 1, 3, 3)) < 0.02).astype(np.float32)
     one = Convolution("x", "y", weight, np.zeros(64, np.float32), (1, 1, 1), (0, 1, 1), (1, 1, 1), 1)
     geometry = Geometry((1, 17, 17), (0, 1, 1), 1)
-    assert not is_dense(one, (1, 16, 16), geometry)
-    assert is_dense(replace(one, weight=np.ones_like(one.weight)), (1, 16, 16), geometry)
+    assert way(one, (1, 16, 16), geometry) is Way.SPARSE
+    assert way(replace(one, weight=np.ones_like(one.weight)), (1, 16, 16), geometry) is Way.DENSE
+    points = np.zeros((128, 128, 1, 1, 1), np.float32)
+    points.reshape(-1)[::4] = 1.0
+    assert way(replace(one, weight=points), (1, 16, 16), geometry) is Way.PANEL
 
 
 def test_images_that_read_many_weights_for_few_places_pass_together() -> None:
@@ -254,62 +257,6 @@ def test_what_nobody_reads_yet_does_not_part_a_network_on_images() -> None:
     assert [step.name for step in fast._steps].count("images") == 3  # a call, and its two values
     x = np.random.default_rng(0).standard_normal((5, 2, 6, 6)).astype(np.float32)
     np.testing.assert_allclose(fast.predict(x), plain.predict(x), atol=1e-5)
-
-
-STEP = (0, 0, -1, 0, (0, 0.0, 0.0, 0.0))
-SPARSE = (1, 8, 8, 0, 0, 0, 0, 8)
-
-
-def sparse(*sizes: int, offset: int = 0) -> tuple[Any, ...]:
-    """A convolution of one kept weight on a buffer of 16 numbers."""
-    kept = np.array([0, 1], np.uint32), np.array([offset], np.uint32), np.ones(1, np.float32), np.zeros(1, np.float32)
-    return (*STEP, (*sizes, *kept, np.zeros((0, 2), np.uint32)))
-
-
-def dense(unit: int = 8, start: int = 0, offset: int = 0, taps: int = 1) -> tuple[Any, ...]:
-    """A dense convolution to one channel, of one run of places."""
-    tables = np.full(1, offset, np.uint32), np.ones((1, 8), np.float32), np.zeros(8, np.float32)
-    return (1, *STEP[1:], (*SPARSE, 1, taps, unit, *tables, np.full(1, start, np.uint32)))
-
-
-def spaced(step: int = 2, offset: int = 0, sizes: tuple[int, ...] = (1, 1, 1, 1, 4)) -> tuple[Any, ...]:
-    """A convolution of one kept weight that reads every second place."""
-    kept = np.array([0, 1], np.uint32), np.array([offset], np.uint32), np.ones(1, np.float32), np.zeros(1, np.float32)
-    steps, to = (0, 16, 16, 16, step), (16, 16, 16, 16, 1)
-    return (4, *STEP[1:], (sizes, 0, steps, 0, to, 0, to, *kept))
-
-
-def resize(low: int = 1, inside: int = 2, places: int = 3) -> tuple[Any, ...]:
-    """A row that is made longer, from one buffer of 16 numbers to another."""
-    steps = (16, 16, 16, 16, 1)
-    zero, along, share = np.zeros(1, np.uint32), np.full(places, low, np.uint32), np.zeros(places, np.float32)
-    rest = ((1, 1, 1, 1, places), 0, steps, 0, steps, (1, 1, inside), zero, zero, along, None, None, share)
-    return (5, 0, -1, 1, (0, 0.0, 0.0, 0.0), rest)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        resize(low=2), resize(inside=17), resize(places=17), (5, 0, 0, 1, *resize()[4:]),
-        dense(unit=3), dense(unit=32), dense(start=1), dense(offset=9), dense(taps=2), dense(taps=0),
-        spaced(step=1), spaced(offset=10), spaced(sizes=(1, 1, 1, 1, 9)), spaced(sizes=(2, 1, 1, 1, 4)),
-        sparse(1, 17, 0, 0, 0, 0, 0, 8),  # more places than the buffer has
-        sparse(*SPARSE, offset=9),
-        sparse(1, 8, 8, -1, 0, 0, 0, 8),
-        sparse(1, 8, 8, 0, 0, 0, 9, 8),
-        sparse(0, 8, 8, 0, 0, 0, 0, 8),
-        (9, *sparse(*SPARSE)[1:]),
-        (0, 3, -1, 0, *sparse(*SPARSE)[4:]),  # no such buffer
-        "nonsense",
-    ],
-)  # fmt: skip
-def test_steps_that_would_leave_their_buffers_are_refused(wrong: Any) -> None:
-    compiled = planes.kernels()
-    if compiled is None:
-        pytest.skip("no C kernels")
-    assert compiled.Planes([sparse(*SPARSE), dense(), spaced(), resize()], (16, 16), (1,), (1,), 1)
-    with pytest.raises((ValueError, TypeError)):
-        compiled.Planes([wrong], (16, 16), (1,), (1,), 1)
 
 
 def test_a_program_that_is_not_about_images_has_no_such_part() -> None:

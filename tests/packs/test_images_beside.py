@@ -12,7 +12,8 @@ from torch import nn
 
 from fewer.packs.images import planes
 from fewer.packs.images.region import regions
-from tests.packs.test_images import SPARSE, Residual, dense, kernels, networks, pruned, resize, spaced, sparse
+from tests.packs.test_images import Residual, kernels, networks, pruned
+from tests.packs.test_images_refused import SPARSE, dense, panel, resize, spaced, sparse
 
 __all__ = ["kernels"]  # a fixture
 
@@ -112,7 +113,7 @@ def window(inside: int = 16, source: int = 0) -> tuple[Any, ...]:
 @pytest.mark.parametrize(
     "wrong",
     [
-        sparse(*SPARSE), dense(), resize(),  # what images side by side have no steps for
+        sparse(*SPARSE), dense(), panel(), resize(),  # what images side by side have no steps for
         spaced(step=6), spaced(offset=10), spaced(sizes=(2, 1, 1, 1, 4)), spaced(sizes=(1, 2, 1, 1, 4)),
         window(inside=17), window(source=2), (4, 0, 2, 0, *spaced()[4:]),
     ],

@@ -48,8 +48,9 @@ class Geometry:
 
     @property
     def origin(self) -> int:
-        """Of the first place in its channel, with room for its padding."""
-        return sum(gap * step for gap, step in zip(self.gaps, self.steps))
+        """Of the first place in its channel, with room for its padding: on a line of the cache."""
+        room = sum(gap * step for gap, step in zip(self.gaps, self.steps))
+        return room if self.side else -(-room // 16) * 16
 
     @property
     def channel(self) -> int:

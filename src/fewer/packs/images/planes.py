@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from fewer.packs.images.choice import is_dense, units
+from fewer.packs.images.choice import Way, units, way
 from fewer.packs.images.layout import Geometry, Layout, all_phases, phases_of, reach, spaced
 from fewer.packs.images.operations import Convolution, Join, Map, Operation, Pool, Resize, Three
 from fewer.packs.images.together import SIDE, images_beside, images_together
-from fewer.packs.images.weights import dense_weights, sparse_weights
+from fewer.packs.images.weights import dense_weights, panel_weights, sparse_weights
 from fewer.packs.runtime.chain import NOTHING
 from fewer.packs.runtime.ops import Array
 
@@ -32,7 +32,7 @@ try:
 except ImportError:  # built without a compiler
     _planes = None
 
-_SPARSE, _DENSE, _MAP, _POOL, _SPACED, _RESIZE = range(6)
+_SPARSE, _DENSE, _MAP, _POOL, _SPACED, _RESIZE, _PANEL = range(7)
 _NOWHERE: tuple[int, ...] = (0,) * 5
 
 Step = tuple[Any, ...]
@@ -51,6 +51,7 @@ class Images:
     inputs: Mapping[str, tuple[int, Three]]  # channels and places of each
     outputs: Mapping[str, tuple[int, Three]]
     layout: Layout
+    shapes: Mapping[str, tuple[int, ...]]  # of outputs, without the samples
     beside: Images | None = None  # the same with images side by side, where that may be faster
     _ready: dict[int, Any] = field(default_factory=dict)
 
@@ -65,8 +66,10 @@ class Images:
         return images_beside(self.operations, self.layout, self.beside.layout) if self.beside else 0
 
     def __call__(self, *inputs: Array) -> tuple[Array, ...]:
-        """Values (samples, channels, depth * height * width) as `outputs` names them."""
+        """Values (samples, *shape) as `outputs` names them, from contiguous arrays."""
         samples = len(inputs[0])
+        if samples == 1 and 1 in self._ready:
+            return self._ready[1](*inputs)  # type: ignore[no-any-return]
         if self.beside is None or not self._worth or samples < self._worth:
             return self._behind(inputs)
         few = samples % SIDE
@@ -86,8 +89,9 @@ class Images:
         """The steps in C."""
         assert _planes is not None
         writer = Writer(self, self.layout.geometries(images), images)
-        sizes = [tuple(c * math.prod(size) for c, size in part.values()) for part in (self.inputs, self.outputs)]
-        return _planes.Planes(writer.steps, tuple(writer.buffers), *sizes, images, self.layout.side)
+        given = tuple(channels * math.prod(size) for channels, size in self.inputs.values())
+        made = tuple(self.shapes[name] for name in self.outputs)
+        return _planes.Planes(writer.steps, tuple(writer.buffers), given, made, images, self.layout.side)
 
     def room(self, images: int) -> int:
         """Numbers in all buffers."""
@@ -275,11 +279,14 @@ class Writer:
                 len(one.weight), geometry.count(size), geometry.image, source.first - back, added.first,
                 added.steps[0], target.first, target.steps[0],
             )  # fmt: skip
-            if is_dense(one, size, geometry):
-                kind, rest = _DENSE, dense_weights(one, offsets, *units(size, geometry))
-            else:
-                holes = geometry.holes(size) if padded else np.zeros((0, 2), np.uint32)
-                kind, rest = _SPARSE, (*sparse_weights(one, offsets), holes)
+            match way(one, size, geometry):
+                case Way.DENSE:
+                    kind, rest = _DENSE, dense_weights(one, offsets, *units(size, geometry))
+                case Way.PANEL:
+                    kind, rest = _PANEL, panel_weights(one, offsets, *units(size, geometry), images=self.count)
+                case Way.SPARSE:
+                    holes = geometry.holes(size) if padded else np.zeros((0, 2), np.uint32)
+                    kind, rest = _SPARSE, (*sparse_weights(one, offsets), holes)
         self.steps.append((kind, source.buffer, added.buffer, target.buffer, one.activation, (*sizes, *rest)))
 
     def _offsets(self, one: Convolution, geometry: Geometry) -> tuple[Array, int]:

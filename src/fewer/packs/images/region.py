@@ -32,20 +32,27 @@ class Region:
     end: int
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    shapes: Mapping[str, tuple[int, ...]]  # of inputs and outputs, without the samples
+    wanted: tuple[tuple[int, ...], ...]  # shapes of inputs, without the samples
     images: Images
     work: float  # multiplications of a sample
     threads: Threads = ALONE
 
     def __call__(self, *values: Array) -> tuple[Array, ...]:
         """The outputs, from the inputs."""
-        for name, value in zip(self.inputs, values):
-            if value.shape[1:] != self.shapes[name] or len(value) != len(values[0]):
-                raise ValueError(f"images of shape {value.shape}, expected (samples, *{self.shapes[name]})")
+        samples = len(values[0])
+        for value, shape in zip(values, self.wanted):
+            if value.shape[1:] != shape or len(value) != samples:
+                raise ValueError(f"images of shape {value.shape}, expected (samples, *{shape})")
         given = [np.ascontiguousarray(value, dtype=np.float32) for value in values]
-        alone = self.threads.count == 1
-        answers = self.images(*given) if alone else self.threads.shared(self.images, tuple(given), self.work)
-        return tuple([one.reshape(len(one), *self.shapes[name]) for name, one in zip(self.outputs, answers)])
+        if self.threads.count == 1:
+            return self.images(*given)
+        return self.threads.shared(self.images, tuple(given), self.work)
+
+    def only(self, value: Array) -> Array:
+        """The only output, from the only input: small networks notice every step in Python."""
+        if self.threads.count > 1 or value.shape[1:] != self.wanted[0]:
+            return self(value)[0]
+        return self.images(np.ascontiguousarray(value, dtype=np.float32))[0]
 
 
 def regions(program: Program, tensors: Mapping[str, Array], shapes: Mapping[str, Shape]) -> Iterator[Region]:
@@ -98,20 +105,20 @@ def _region(
     sizes = {name: size for name, (_, size) in known.items()}
     channels = {name: count for name, (count, _) in known.items()}
     given, made_here = ({n: known[n] for n in names} for names in (inputs, outputs))
-    images = Images(operations, given, made_here, Layout.of(operations, sizes, channels))
+    answers = {name: tuple(shapes[name][1:]) for name in outputs}
+    images = Images(operations, given, made_here, Layout.of(operations, sizes, channels), answers)
     # buffers for several images are bounded with those for one
     if images.room(images.together) > _ROOM:
         return None
     if not any(isinstance(one, Resize) for one in operations):
-        beside = Images(operations, given, made_here, Layout.of(operations, sizes, channels, side=True))
+        beside = replace(images, layout=Layout.of(operations, sizes, channels, side=True), _ready={})
         if beside.room(1) <= _SIDE_ROOM:
             images = replace(images, beside=beside)
     work = sum(
         float(np.count_nonzero(one.weight)) * math.prod(known[one.target][1])
         for one in operations if isinstance(one, Convolution)
     )  # fmt: skip
-    places = {name: shapes[name][1:] for name in (*inputs, *outputs)}
-    return Region(begin, end, inputs, outputs, places, images, work)
+    return Region(begin, end, inputs, outputs, tuple(tuple(shapes[name][1:]) for name in inputs), images, work)
 
 
 def _size(shape: Sequence[int]) -> tuple[int, Three]:

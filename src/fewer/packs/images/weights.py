@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from fewer.packs.images.choice import ROWS
+from fewer.packs.images.choice import ROWS, taps_at_once
 from fewer.packs.images.operations import Convolution
 from fewer.packs.runtime.ops import Array
 
-__all__ = ["dense_weights", "sparse_weights"]
+__all__ = ["dense_weights", "panel_weights", "sparse_weights"]
 
 
 def sparse_weights(one: Convolution, offsets: Array) -> tuple[Array, ...]:
@@ -33,3 +33,19 @@ def dense_weights(one: Convolution, offsets: Array, unit: int, starts: Array) ->
     bias[:, :own] = one.bias.reshape(groups, own)
     packed = weights.reshape(groups, blocks, ROWS, taps).swapaxes(2, 3)
     return groups, taps, unit, offsets.reshape(-1).astype(np.uint32), np.ascontiguousarray(packed), bias, starts
+
+
+def panel_weights(one: Convolution, offsets: Array, unit: int, places: Array, *, images: int) -> tuple[Any, ...]:
+    """Kept weights by taps that are copied at once, then by output channel; taps that nobody reads are not copied."""
+    weight = one.weight.reshape(len(one.weight), -1)
+    read = np.flatnonzero(weight.any(axis=0))
+    read = read if len(read) else np.zeros(1, np.int64)
+    deep = taps_at_once(len(read), -(-len(places) * unit * images // 16))
+    parts = [weight[:, read[i : i + deep]] for i in range(0, len(read), deep)]
+    kept = [np.nonzero(part) for part in parts]
+    counts = np.concatenate([np.bincount(rows, minlength=len(weight)) for rows, _ in kept])
+    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32)
+    taps = np.concatenate([columns for _, columns in kept]).astype(np.uint32)
+    values = np.concatenate([part[found] for part, found in zip(parts, kept)])
+    where = offsets.reshape(-1)[read].astype(np.uint32)
+    return len(read), deep, unit, where, starts, taps, values, np.ascontiguousarray(one.bias), places

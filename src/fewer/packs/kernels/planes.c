@@ -18,6 +18,13 @@
 #define SPARE_SCRATCH 8         /* threads that find buffers at hand */
 #define LINE 16                 /* floats in a line of the cache: results that cross one cost twice */
 #define SLACK 256               /* a row of vectors may be read past the last place of a buffer */
+#define MOST_NUMBERS ((Py_ssize_t)1 << 34)
+#define MOST_AXES 8             /* of an answer, samples among them */
+
+typedef struct {
+    int rank;
+    npy_intp sizes[MOST_AXES];  /* of one sample from the second on */
+} Shape;
 
 typedef struct {
     PyObject_HEAD
@@ -26,6 +33,7 @@ typedef struct {
     Step *steps;
     ptrdiff_t images, side;     /* that pass through one behind the other at most, and side by side: 1 or SIDE */
     size_t *sizes;              /* floats of each buffer: scratch for all images, inputs and outputs for one */
+    Shape *shapes;              /* of each output */
     size_t room, step_room;     /* floats of all scratch, those that a step alone needs at its end */
     float *spare[SPARE_SCRATCH]; /* buffers that nobody uses now, whose paddings are zero; guarded by Python's own lock */
     int spares;
@@ -61,16 +69,25 @@ typedef struct {
 
 /* A vector that is as wide as a line of the cache crosses one wherever a row does not begin with a line: kept weights,
  * which read their inputs where they lie, are better served by half of that, but where a processor loads whole lines
- * as fast as halves and there are more than eight places. Dense products, which read a copy, always take the whole. */
-#define VERSION(suffix, attribute, few, sparse, wide)                                                  \
+ * as fast as halves and there are more than eight places, or where they are few, so that results, which do begin with a
+ * line, take more time than what is read. Products that read a copy always take the whole. */
+static int whole_lines;
+
+#define ALONE(suffix, attribute, width)                                                                \
+    attribute static __attribute__((noinline)) void sparse_##suffix(const Step *s, float *const *buffers, ptrdiff_t images) { \
+        convolve_of_##width(s, buffers, images);                                                       \
+    }
+
+#define VERSION(suffix, attribute, half, whole, wide)                                                  \
     attribute static void run_##suffix(const Step *s, float *const *buffers, ptrdiff_t images, float *room) { \
+        const int several = s->kind == SPARSE && s->count + (images - 1) * s->image > 8;               \
         if (s->side)                                                                                    \
             side_of_##wide(s, buffers, images);                                                         \
-        else if (s->kind == SPARSE && s->count + (images - 1) * s->image <= 8)                         \
-            convolve_of_##few(s, buffers, images);                                                     \
+        else if (several && (whole_lines || has_few(s)))                                               \
+            sparse_##whole(s, buffers, images);                                                        \
         else if (s->kind == SPARSE)                                                                    \
-            convolve_of_##sparse(s, buffers, images);                                                  \
-        else if (s->kind == DENSE)                                                                     \
+            sparse_##half(s, buffers, images);                                                         \
+        else if (s->kind == DENSE || s->kind == PANEL)                                                 \
             dense_of_##wide(s, buffers, images, room);                                                 \
         else                                                                                           \
             walk(s, buffers, images, room);                                                             \
@@ -78,11 +95,14 @@ typedef struct {
     attribute static void activate_##suffix(float *y, ptrdiff_t count, Activation f) { activate(y, count, f); } \
     static const Version version_##suffix = {#suffix, run_##suffix, activate_##suffix};
 
-VERSION(portable, , 4, 4, 4)
+ALONE(portable, , 4)
+VERSION(portable, , portable, portable, 4)
 #if SEVERAL
-VERSION(avx2, AVX2, 8, 8, 8)
-VERSION(avx512, AVX512, many_8, many_8, 16)
-VERSION(avx512_whole, AVX512, many_8, 16, 16)
+ALONE(avx2, AVX2, 8)
+VERSION(avx2, AVX2, avx2, avx2, 8)
+ALONE(avx512, AVX512, many_8)
+ALONE(avx512_whole, AVX512, 16)
+VERSION(avx512, AVX512, avx512, avx512_whole, 16)
 
 /* Measured to be faster on AMD's family 26 (Zen 5), slower on 25 (Zen 4). */
 static int loads_whole_lines(void) {
@@ -96,12 +116,13 @@ static const Version *version = &version_portable;
 
 static int pick(const char *name) {
     const int whole = name && !strcmp(name, "avx512_whole");
+    whole_lines = 0;
     switch (instructions(whole ? "avx512" : name)) {
         case PORTABLE: version = &version_portable; break;
 #if SEVERAL
         case WITH_AVX2: version = &version_avx2; break;
         case WITH_AVX512:
-            version = whole || (!name && loads_whole_lines()) ? &version_avx512_whole : &version_avx512;
+            version = &version_avx512, whole_lines = whole || (!name && loads_whole_lines());
             break;
 #endif
         default: return 0;
@@ -117,25 +138,47 @@ static void planes_free(PyObject *object) {
     for (Py_ssize_t i = 0; p->steps && i < p->count; i++) {
         Step *s = p->steps + i;
         free(s->starts), free(s->holes), free(s->kept), free(s->offsets), free(s->weights), free(s->bias);
-        free(s->factor), free(s->shift);
+        free(s->factor), free(s->shift), free(s->places);
         for (int a = 0; a < 3; a++) free(s->low[a]), free(s->share[a]);
     }
     for (int i = 0; i < p->spares; i++) free(p->spare[i]);
-    free(p->steps), free(p->sizes);
+    free(p->steps), free(p->sizes), free(p->shapes);
     Py_TYPE(object)->tp_free(object);
 }
 
 static double work_of(const Step *s) {
+    if (s->kind == PANEL) return (double)s->starts[(s->taps + s->deep - 1) / s->deep * s->outputs] * (double)s->count;
     if (s->kind == SPARSE) return (double)s->starts[s->outputs] * (double)s->count;
     if (s->kind == DENSE) return (double)s->taps * (double)s->outputs * (double)s->count;
     if (s->kind == SPACED) return (double)s->starts[s->sizes[0]] * (double)s->sizes[2] * (double)s->sizes[3] * (double)s->sizes[4];
     return (double)s->sizes[0] * (double)s->sizes[2] * (double)s->sizes[3] * (double)s->sizes[4];
 }
 
+/* Floats that a step alone needs. */
+static size_t room_of(const Step *s) {
+    if (s->kind == DENSE) return dense_room(s);
+    if (s->kind == PANEL) return panel_room(s);
+    return s->kind == RESIZE ? resize_room(s) : 0;
+}
+
 static PyObject *planes_call(PyObject *object, PyObject *const *arguments, size_t count, PyObject *names);
 
-/* Planes(steps, scratch sizes, input sizes, output sizes, images[, side by side]): either several images one behind the
- * other, or SIDE side by side, whose steps are those of one. */
+/* How many numbers an answer has: one size, or one for each axis; below 1 for what is neither. */
+static Py_ssize_t read_shape(PyObject *source, Shape *shape) {
+    const int several = PyTuple_Check(source);
+    const Py_ssize_t axes = several ? PyTuple_GET_SIZE(source) : 1;
+    Py_ssize_t whole = axes < MOST_AXES;
+    for (Py_ssize_t a = 0; whole > 0 && a < axes; a++) {
+        const Py_ssize_t size = PyLong_AsSsize_t(several ? PyTuple_GET_ITEM(source, a) : source);
+        whole = size < 1 || size > MOST_NUMBERS / whole ? 0 : whole * size;
+        shape->sizes[a + 1] = size;
+    }
+    shape->rank = (int)axes + 1;
+    return whole;
+}
+
+/* Planes(steps, scratch sizes, input sizes, output sizes or shapes, images[, side by side]): either several images one
+ * behind the other, or SIDE side by side, whose steps are those of one. */
 static PyObject *planes_new(PyTypeObject *type, PyObject *arguments, PyObject *names) {
     (void)names;
     PyObject *steps, *sizes[3];
@@ -152,11 +195,13 @@ static PyObject *planes_new(PyTypeObject *type, PyObject *arguments, PyObject *n
     const Py_ssize_t buffers = p->scratches + p->inputs + p->outputs;
     p->steps = calloc((size_t)p->count + 1, sizeof *p->steps);
     p->sizes = calloc((size_t)buffers + 1, sizeof *p->sizes);
-    int right = p->steps && p->sizes && images >= 1 && images <= 65536 && buffers <= MOST && (!side || images == 1);
+    p->shapes = calloc((size_t)p->outputs + 1, sizeof *p->shapes);
+    int right = p->steps && p->sizes && p->shapes && images >= 1 && images <= 65536 && buffers <= MOST && (!side || images == 1);
     for (Py_ssize_t b = 0, k = 0; right && k < 3; k++)
         for (Py_ssize_t i = 0; right && i < PyTuple_GET_SIZE(sizes[k]); i++, b++) {
-            const Py_ssize_t size = PyLong_AsSsize_t(PyTuple_GET_ITEM(sizes[k], i));
-            right = size >= 1 && size <= (Py_ssize_t)1 << 34;
+            PyObject *entry = PyTuple_GET_ITEM(sizes[k], i);
+            const Py_ssize_t size = k == 2 ? read_shape(entry, p->shapes + i) : PyLong_AsSsize_t(entry);
+            right = size >= 1 && size <= MOST_NUMBERS;
             p->sizes[b] = (size_t)size;
             if (k == 0) p->room += (size_t)size * (size_t)p->side + SLACK;
         }
@@ -164,8 +209,7 @@ static PyObject *planes_new(PyTypeObject *type, PyObject *arguments, PyObject *n
         right = read_step(p, p->steps + i, PyList_GET_ITEM(steps, i));
         if (!right) break;
         p->work += work_of(p->steps + i);
-        const Kind kind = p->steps[i].kind;
-        const size_t wanted = kind == DENSE ? dense_room(p->steps + i) : kind == RESIZE ? resize_room(p->steps + i) : 0;
+        const size_t wanted = room_of(p->steps + i);
         p->step_room = wanted > p->step_room ? wanted : p->step_room;
     }
     p->room += p->step_room + LINE;
@@ -192,7 +236,7 @@ static void run_all(const Planes *p, float *scratch, float *const *given, npy_in
     }
 }
 
-/* planes(x, ...): a tuple of answers (samples, numbers), from contiguous float32 arrays of as many samples. */
+/* planes(x, ...): a tuple of answers (samples, ...) of their shapes, from contiguous float32 arrays of as many samples. */
 static PyObject *planes_call(PyObject *object, PyObject *const *arguments, size_t count, PyObject *names) {
     Planes *p = (Planes *)object;
     float *given[MOST];
@@ -213,8 +257,9 @@ static PyObject *planes_call(PyObject *object, PyObject *const *arguments, size_
     }
     PyObject *answer = PyTuple_New(p->outputs);
     for (Py_ssize_t b = 0; answer && b < p->outputs; b++) {
-        npy_intp shape[2] = {samples, (npy_intp)p->sizes[p->scratches + p->inputs + b]};
-        PyObject *one = PyArray_SimpleNew(2, shape, NPY_FLOAT);
+        Shape shape = p->shapes[b];
+        shape.sizes[0] = samples;
+        PyObject *one = PyArray_SimpleNew(shape.rank, shape.sizes, NPY_FLOAT);
         if (!one) return Py_DECREF(answer), NULL;
         PyTuple_SET_ITEM(answer, b, one);
         given[p->inputs + b] = PyArray_DATA((PyArrayObject *)one);

@@ -13,12 +13,33 @@ static size_t dense_room(const Step *s) {
 }
 #endif
 
+/* Runs of a known number, whose beginnings stay in registers. */
+INLINE void NAMED(gather_some)(const float *x, const uint32_t *restrict offsets, ptrdiff_t taps, const ptrdiff_t *places,
+                               float *restrict panel, const int units, const int unit) {
+    const float *from[8];
+#pragma GCC unroll 8
+    for (int k = 0; k < units; k++) from[k] = x + places[k];
+    for (ptrdiff_t t = 0; t < taps; t++, panel += units * unit) {
+        const size_t offset = offsets[t];
+#pragma GCC unroll 8
+        for (int k = 0; k < units; k++) memcpy(panel + k * unit, from[k] + offset, (size_t)unit * sizeof *panel);
+    }
+}
+
+#define FEW_RUNS(n)                                                     \
+    case n:                                                             \
+        NAMED(gather_some)(x, offsets, taps, places, panel, n, unit);   \
+        return;
+
 INLINE void NAMED(gather)(const float *x, const uint32_t *restrict offsets, ptrdiff_t taps, const ptrdiff_t *places,
                           ptrdiff_t units, float *restrict panel, const int unit) {
+    if (unit >= 4) switch (units) { FEW_RUNS(1) FEW_RUNS(2) FEW_RUNS(3) FEW_RUNS(4) FEW_RUNS(6) FEW_RUNS(8) }
     for (ptrdiff_t t = 0; t < taps; t++)
         for (ptrdiff_t k = 0; k < units; k++, panel += unit)
             memcpy(panel, x + offsets[t] + places[k], (size_t)unit * sizeof *panel);
 }
+
+#undef FEW_RUNS
 
 /* Sums of one channel to their places. */
 INLINE void NAMED(scatter)(float *restrict sums, const ptrdiff_t *places, ptrdiff_t units, const float *with, float *y,
@@ -83,7 +104,7 @@ INLINE void NAMED(products)(const float *restrict weights, const float *bias, co
 
 /* All channels of a group at the places of one panel. */
 INLINE void NAMED(panel)(const Step *s, ptrdiff_t group, const float *x, const float *with, float *y,
-                         const ptrdiff_t *places, float *panel, const int tiles, int unit) {
+                         const ptrdiff_t *places, float *panel, const ptrdiff_t tiles, int unit) {
     const ptrdiff_t own = s->outputs / s->groups, blocks = (own + ROWS - 1) / ROWS, units = tiles * WIDTH / unit;
     float *all = panel + (s->taps < DEEP ? s->taps : DEEP) * tiles * WIDTH;
     for (ptrdiff_t deep = 0; deep < s->taps; deep += DEEP) {
@@ -92,7 +113,12 @@ INLINE void NAMED(panel)(const Step *s, ptrdiff_t group, const float *x, const f
         for (ptrdiff_t block = 0; block < blocks; block++) {
             const ptrdiff_t row = (group * blocks + block) * ROWS, first = block * ROWS;
             float *sums = s->taps > DEEP ? all + first * tiles * WIDTH : all;
-            NAMED(products)(s->weights + row * s->taps + deep * ROWS, deep ? NULL : s->bias + row, panel, now, sums, tiles);
+            const float *weights = s->weights + row * s->taps + deep * ROWS, *bias = deep ? NULL : s->bias + row;
+            switch (tiles) {
+                case 1: NAMED(products)(weights, bias, panel, now, sums, 1); break;
+                case 2: NAMED(products)(weights, bias, panel, now, sums, 2); break;
+                default: NAMED(products)(weights, bias, panel, now, sums, 3); break;
+            }
             for (ptrdiff_t r = 0; deep + now == s->taps && r < ROWS && first + r < own; r++) {
                 const ptrdiff_t channel = group * own + first + r;
                 BY_UNIT(scatter, sums + r * tiles * WIDTH, places, units, with ? with + channel * s->with_channel : NULL,
@@ -102,27 +128,35 @@ INLINE void NAMED(panel)(const Step *s, ptrdiff_t group, const float *x, const f
     }
 }
 
+#include "planes_panel.h"
+
+/* The places of `tiles` vectors, run by run; the last ones are taken again where there are none left. */
+INLINE void NAMED(places_of)(const Step *s, ptrdiff_t images, ptrdiff_t first, ptrdiff_t count, int unit, ptrdiff_t *places) {
+    const ptrdiff_t split = s->unit / unit, each = s->units * split, all = images * each;
+    for (ptrdiff_t k = 0; k < count; k++) {
+        const ptrdiff_t at = first + k < all ? first + k : all - 1, inside = at % each;
+        places[k] = at / each * s->image + (ptrdiff_t)s->places[inside / split] + inside % split * unit;
+    }
+}
+
+/* Products with all weights or with kept ones. */
 INLINE void NAMED(dense)(const Step *s, float *const *buffers, ptrdiff_t images, float *room) {
     const float *x = buffers[s->from] + s->from_first;
     const float *with = s->with < 0 ? NULL : buffers[s->with] + s->with_first;
     float *y = buffers[s->to] + s->to_first;
     const int unit = s->unit < WIDTH ? (int)s->unit : WIDTH;
-    const ptrdiff_t split = s->unit / unit, each = s->units * split, all = images * each, lane = WIDTH / unit;
-    ptrdiff_t places[TILES * WIDTH];
+    const ptrdiff_t all = images * s->units * (s->unit / unit), lane = WIDTH / unit;
+    const ptrdiff_t most = s->kind == PANEL ? tiles_of(s, WIDTH) : TILES;
+    ptrdiff_t places[MOST_TILES * WIDTH];
     room += (WIDE - (uintptr_t)room / sizeof *room % WIDE) % WIDE;
     for (ptrdiff_t first = 0; first < all;) {
-        const ptrdiff_t left = (all - first + lane - 1) / lane, parts = (left + TILES - 1) / TILES;
+        const ptrdiff_t left = (all - first + lane - 1) / lane, parts = (left + most - 1) / most;
         const ptrdiff_t tiles = (left + parts - 1) / parts;
-        /* the last places are computed again where there are none left */
-        for (ptrdiff_t k = 0; k < tiles * lane; k++) {
-            const ptrdiff_t at = first + k < all ? first + k : all - 1, inside = at % each;
-            places[k] = at / each * s->image + (ptrdiff_t)s->starts[inside / split] + inside % split * unit;
-        }
-        for (ptrdiff_t group = 0; group < s->groups; group++) switch (tiles) {
-            case 1: NAMED(panel)(s, group, x, with, y, places, room, 1, unit); break;
-            case 2: NAMED(panel)(s, group, x, with, y, places, room, 2, unit); break;
-            default: NAMED(panel)(s, group, x, with, y, places, room, 3, unit); break;
-        }
+        NAMED(places_of)(s, images, first, tiles * lane, unit, places);
+        if (s->kind == PANEL)
+            NAMED(kept_panel)(s, x, with, y, places, room, tiles, unit);
+        for (ptrdiff_t group = 0; s->kind == DENSE && group < s->groups; group++)
+            NAMED(panel)(s, group, x, with, y, places, room, tiles, unit);
         first += tiles * lane;
     }
 }

@@ -1,4 +1,5 @@
-/* The arithmetic on planes: sparse and dense convolutions, pools, and sums or activations place by place.
+/* The arithmetic on planes: sparse and dense convolutions, there or on copies, pools, and sums or activations place by
+ * place.
  *
  * A plane is one channel of several images, padded and laid out flat, so that the neighbour of a place is one fixed
  * distance away wherever the place lies: a convolution adds shifted planes, and a kept weight is one distance and one
@@ -20,7 +21,7 @@ typedef struct {
     float weight;
 } Kept;
 
-typedef enum { SPARSE, DENSE, MAP, POOL, SPACED, RESIZE } Kind;
+typedef enum { SPARSE, DENSE, MAP, POOL, SPACED, RESIZE, PANEL } Kind;
 
 typedef struct {
     Kind kind;
@@ -30,9 +31,11 @@ typedef struct {
     ptrdiff_t outputs, count, image, from_first, with_first, with_channel, to_first, to_channel;
     uint32_t *starts, *holes;   /* kept weights of each output channel; pairs (first place, length) in every channel */
     ptrdiff_t hole_count, taps, groups;
-    ptrdiff_t unit, units;      /* dense: places of an image in runs of `unit`, which begin at `starts` */
+    ptrdiff_t unit, units;      /* dense and panels: places of an image in runs of `unit`, which begin at `places` */
+    uint32_t *places;
     Kept *kept;
-    uint32_t *offsets;          /* dense: of each tap, group by group */
+    uint32_t *offsets;          /* dense and panels: of each tap, group by group */
+    ptrdiff_t deep;             /* panels: taps that are copied at once; kept weights come by these, then by channel */
     float *weights, *bias;      /* dense: (groups, blocks of ROWS channels, taps, ROWS) */
     /* maps and pools: over a lattice of places */
     ptrdiff_t sizes[AXES], from_steps[AXES], with_steps[AXES], to_steps[AXES];
@@ -67,6 +70,9 @@ INLINE Eight apart(const float *x) { return every_second(*(const Eight *)x, *(co
 /* Of the instructions that were chosen. Not inlined: there are many callers, and most networks have ReLU, which they
  * compute themselves. */
 static void (*activate_row)(float *y, ptrdiff_t count, Activation f);
+
+/* Whether few weights stream by, so that writing is what takes time. */
+INLINE int has_few(const Step *s) { return s->starts[s->outputs] < 8 * (size_t)s->outputs; }
 
 /* Places between images and rows are the padding of what reads them next. */
 INLINE void fill_holes(const Step *s, float *y) {
@@ -116,19 +122,25 @@ INLINE void map_row(const Step *s, const float *x, const float *with, float *y, 
 INLINE void spaced_row(const Step *s, ptrdiff_t channel, const float *x, const float *with, float *y) {
     const Kept *restrict first = s->kept + s->starts[channel], *restrict end = s->kept + s->starts[channel + 1];
     const ptrdiff_t n = s->sizes[4];
+    const int relu = s->activation.kind == RELU;
     ptrdiff_t i = 0;
+    /* sums end in their registers: what was just written in halves is slow to read as a whole */
     for (; i + 16 <= n; i += 16) {
         Eight sums[2] = {(Eight){0} + s->bias[channel], (Eight){0} + s->bias[channel]};
         for (const Kept *kept = first; kept < end; kept++) {
             sums[0] += apart(x + kept->offset + 2 * i) * kept->weight;
             sums[1] += apart(x + kept->offset + 2 * i + 16) * kept->weight;
         }
-        *(Eight *)(y + i) = sums[0], *(Eight *)(y + i + 8) = sums[1];
+        for (int k = 0; k < 2; k++) {
+            if (with) sums[k] += *(const Eight *)(with + i + 8 * k);
+            *(Eight *)(y + i + 8 * k) = relu ? (Eight)((EightWhole)sums[k] & ~(sums[k] < 0.0f)) : sums[k];
+        }
     }
     for (; i + 8 <= n; i += 8) {
         Eight sum = (Eight){0} + s->bias[channel];
         for (const Kept *kept = first; kept < end; kept++) sum += apart(x + kept->offset + 2 * i) * kept->weight;
-        *(Eight *)(y + i) = sum;
+        if (with) sum += *(const Eight *)(with + i);
+        *(Eight *)(y + i) = relu ? (Eight)((EightWhole)sum & ~(sum < 0.0f)) : sum;
     }
     for (; i + 4 <= n; i += 4) {
         Four sum = (Four){0} + s->bias[channel];
@@ -137,16 +149,16 @@ INLINE void spaced_row(const Step *s, ptrdiff_t channel, const float *x, const f
             const Four left = *(const Four *)source, right = *(const Four *)(source + 4);
             sum += (Four){left[0], left[2], right[0], right[2]} * kept->weight;
         }
-        *(Four *)(y + i) = sum;
+        if (with) sum += *(const Four *)(with + i);
+        *(Four *)(y + i) = relu ? (Four)((FourWhole)sum & ~(sum < 0.0f)) : sum;
     }
     for (; i < n; i++) {
         float sum = s->bias[channel];
         for (const Kept *kept = first; kept < end; kept++) sum += x[kept->offset + 2 * i] * kept->weight;
-        y[i] = sum;
+        if (with) sum += with[i];
+        y[i] = relu && sum < 0.0f ? 0.0f : sum;
     }
-    for (i = 0; with && i < n; i++) y[i] += with[i];
-    for (i = 0; s->activation.kind == RELU && i < n; i++) y[i] = y[i] < 0.0f ? 0.0f : y[i];
-    if (s->activation.kind != RELU && s->activation.kind != NOTHING) activate_row(y, n, s->activation);
+    if (!relu && s->activation.kind != NOTHING) activate_row(y, n, s->activation);
 }
 
 #include "planes_windows.h"

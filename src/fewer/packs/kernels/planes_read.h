@@ -61,16 +61,16 @@ static int convolution_fits(const Planes *p, const Step *s, uint32_t furthest) {
     return right;
 }
 
-/* Kept weights by output, each a distance and a number. */
-static int read_kept(Step *s, ptrdiff_t outputs, PyObject *starts, PyObject *offsets, PyObject *weights, PyObject *bias,
+/* Kept weights by row, each a distance and a number; there are several rows of an output where it is summed in parts. */
+static int read_kept(Step *s, ptrdiff_t rows, ptrdiff_t outputs, PyObject *starts, PyObject *offsets, PyObject *weights, PyObject *bias,
                      Py_ssize_t *kept) {
     int failed = 0;
-    s->starts = numbers(starts, outputs + 1, NULL, &failed);
+    s->starts = numbers(starts, rows + 1, NULL, &failed);
     uint32_t *places = numbers(offsets, -1, kept, &failed);
     float *values = numbers(weights, *kept, NULL, &failed);
     s->bias = numbers(bias, outputs, NULL, &failed);
     s->kept = failed ? NULL : malloc(*kept ? (size_t)*kept * sizeof *s->kept : 1);
-    const int right = !failed && s->kept && rising(s->starts, outputs, *kept);
+    const int right = !failed && s->kept && rising(s->starts, rows, *kept);
     for (Py_ssize_t i = 0; right && i < *kept; i++) s->kept[i] = (Kept){places[i], values[i]};
     free(places), free(values);
     return right;
@@ -89,10 +89,23 @@ static int read_sparse(const Planes *p, Step *s, PyObject *rest) {
     if (!PyArg_ParseTuple(rest, "nnnnnnnnOOOOO", &s->outputs, &s->count, &s->image, &s->from_first, &s->with_first,
                           &s->with_channel, &s->to_first, &s->to_channel, &starts, &offsets, &weights, &bias, &holes))
         return 0;
-    if (s->outputs < 1 || s->outputs > 1 << 24 || !read_kept(s, s->outputs, starts, offsets, weights, bias, &kept)) return 0;
+    if (s->outputs < 1 || s->outputs > 1 << 24 || !read_kept(s, s->outputs, s->outputs, starts, offsets, weights, bias, &kept)) return 0;
     s->holes = numbers(holes, -1, &hole_numbers, &failed);
     s->hole_count = hole_numbers / 2;
     return !failed && convolution_fits(p, s, furthest_of(s->kept, kept));
+}
+
+/* Where taps lie, and where runs of places begin. */
+static int read_runs(const Planes *p, Step *s, PyObject *offsets, PyObject *places) {
+    int failed = 0;
+    s->offsets = numbers(offsets, s->groups * s->taps, NULL, &failed);
+    s->places = numbers(places, -1, &s->units, &failed);
+    uint32_t furthest = 0;
+    for (ptrdiff_t i = 0; !failed && i < s->groups * s->taps; i++)
+        furthest = s->offsets[i] > furthest ? s->offsets[i] : furthest;
+    int right = !failed && s->units > 0 && convolution_fits(p, s, furthest);
+    for (ptrdiff_t i = 0; right && i < s->units; i++) right = (ptrdiff_t)s->places[i] + s->unit <= s->count;
+    return right;
 }
 
 static int read_dense(const Planes *p, Step *s, PyObject *rest) {
@@ -107,16 +120,32 @@ static int read_dense(const Planes *p, Step *s, PyObject *rest) {
         s->taps < 1 || s->taps > most || s->unit < 1 || s->unit > WIDE || (s->unit & (s->unit - 1)))
         return 0;
     const ptrdiff_t rows = s->groups * ((s->outputs / s->groups + ROWS - 1) / ROWS) * ROWS;
-    s->offsets = numbers(offsets, s->groups * s->taps, NULL, &failed);
     s->weights = numbers(weights, rows * s->taps, NULL, &failed);
     s->bias = numbers(bias, rows, NULL, &failed);
-    s->starts = numbers(starts, -1, &s->units, &failed);
-    uint32_t furthest = 0;
-    for (ptrdiff_t i = 0; !failed && i < s->groups * s->taps; i++)
-        furthest = s->offsets[i] > furthest ? s->offsets[i] : furthest;
-    int right = !failed && s->units > 0 && convolution_fits(p, s, furthest);
-    for (ptrdiff_t i = 0; right && i < s->units; i++) right = (ptrdiff_t)s->starts[i] + s->unit <= s->count;
-    return right;
+    return !failed && read_runs(p, s, offsets, starts);
+}
+
+/* Kept weights on panels: their distances are numbers of taps among those that are copied at once. */
+static int read_panel(const Planes *p, Step *s, PyObject *rest) {
+    PyObject *offsets, *starts, *taps, *weights, *bias, *places;
+    Py_ssize_t kept = 0;
+    if (!PyArg_ParseTuple(rest, "nnnnnnnnnnnOOOOOO", &s->outputs, &s->count, &s->image, &s->from_first, &s->with_first,
+                          &s->with_channel, &s->to_first, &s->to_channel, &s->taps, &s->deep, &s->unit, &offsets,
+                          &starts, &taps, &weights, &bias, &places))
+        return 0;
+    const ptrdiff_t most = 1 << 24;
+    if (s->outputs < 1 || s->outputs > most || s->taps < 1 || s->taps > most || s->deep < 1 || s->deep > s->taps ||
+        s->unit < 1 || s->unit > WIDE || (s->unit & (s->unit - 1)))
+        return 0;
+    s->groups = 1;
+    const ptrdiff_t parts = (s->taps + s->deep - 1) / s->deep;
+    if (!read_kept(s, parts * s->outputs, s->outputs, starts, taps, weights, bias, &kept)) return 0;
+    for (ptrdiff_t part = 0; part < parts; part++) {
+        const ptrdiff_t left = s->taps - part * s->deep, here = left < s->deep ? left : s->deep;
+        const uint32_t first = s->starts[part * s->outputs], end = s->starts[(part + 1) * s->outputs];
+        if (end > first && furthest_of(s->kept + first, end - first) >= here) return 0;
+    }
+    return read_runs(p, s, offsets, places);
 }
 
 static int read_lattice(const Planes *p, Step *s, PyObject *sizes, PyObject *from, PyObject *with, PyObject *to) {
@@ -150,7 +179,7 @@ static int read_spaced(const Planes *p, Step *s, PyObject *rest) {
     int right = read_lattice(p, s, sizes, from, with, to) && s->from < p->scratches && s->to < p->scratches &&
                 s->with < p->scratches && (s->side || s->from_steps[4] == 2) && s->to_steps[4] == 1 &&
                 (s->with < 0 || s->with_steps[4] == 1) && s->sizes[0] <= 1 << 24;
-    if (!right || !read_kept(s, s->sizes[0], starts, offsets, weights, bias, &kept)) return 0;
+    if (!right || !read_kept(s, s->sizes[0], s->sizes[0], starts, offsets, weights, bias, &kept)) return 0;
     return within(p, s->from, end_of(s->from_first, s->sizes, s->from_steps) + furthest_of(s->kept, kept));
 }
 
@@ -202,7 +231,7 @@ static int read_step(const Planes *p, Step *s, PyObject *entry) {
     s->kind = (Kind)kind;
     s->spare_behind = s->from < p->scratches; /* SLACK */
     s->side = p->side > 1;
-    if (s->side && (kind == SPARSE || kind == DENSE || kind == RESIZE || s->with >= p->scratches ||
+    if (s->side && (kind == SPARSE || kind == DENSE || kind == PANEL || kind == RESIZE || s->with >= p->scratches ||
                     (kind == POOL && s->from >= p->scratches)))
         return 0;
     s->from_image = s->from < p->scratches ? 0 : (ptrdiff_t)p->sizes[s->from];
@@ -210,6 +239,7 @@ static int read_step(const Planes *p, Step *s, PyObject *entry) {
     switch (kind) {
         case SPARSE: return read_sparse(p, s, rest);
         case DENSE: return read_dense(p, s, rest);
+        case PANEL: return read_panel(p, s, rest);
         case MAP: return read_map(p, s, rest);
         case POOL: return read_pool(p, s, rest);
         case SPACED: return read_spaced(p, s, rest);

@@ -47,39 +47,44 @@ INLINE void NAMED(sparse_row)(const Kept *restrict kept, const Kept *restrict en
     NAMED(finish)(sums, with, y, places, f, lanes);
 }
 
-INLINE void NAMED(sparse)(const Step *s, const float *x, const float *with, float *y, ptrdiff_t places, const int lanes) {
-    for (ptrdiff_t i = 0; i < s->outputs; i++)
-        NAMED(sparse_row)(s->kept + s->starts[i], s->kept + s->starts[i + 1], s->bias[i], x,
-                          with ? with + i * s->with_channel : NULL, y + i * s->to_channel, places, s->activation, lanes);
-}
-
 #include "planes_dense.h"
 #include "planes_side.h"
 
 #define SOME(n)                                                                                                   \
     case n:                                                                                                       \
-        NAMED(sparse)(s, x + place, with ? with + place : NULL, y + place, count - place, n);                     \
+        NAMED(sparse_row)(kept, end, s->bias[i], x + place, with ? with + i * s->with_channel + place : NULL,     \
+                          y + i * s->to_channel + place, count - place, s->activation, n);                        \
         break;
+
+/* Channel `i` at vectors `begin` to `begin + lanes`. */
+INLINE void NAMED(run)(const Step *s, ptrdiff_t i, const float *x, const float *with, float *y, ptrdiff_t count,
+                       ptrdiff_t begin, ptrdiff_t lanes) {
+    const Kept *kept = s->kept + s->starts[i], *end = s->kept + s->starts[i + 1];
+    const ptrdiff_t place = begin * WIDTH;
+    switch (lanes) {
+        SOME(1) SOME(2) SOME(3) SOME(4) SOME(5) SOME(6) SOME(7) SOME(8)
+#if LANES > 8
+        SOME(9) SOME(10) SOME(11) SOME(12)
+#endif
+    }
+}
 
 INLINE void NAMED(convolve)(const Step *s, float *const *buffers, ptrdiff_t images) {
     const ptrdiff_t count = s->count + (images - 1) * s->image;
     const float *x = buffers[s->from] + s->from_first;
     const float *with = s->with < 0 ? NULL : buffers[s->with] + s->with_first;
     float *y = buffers[s->to] + s->to_first;
-    /* where few weights stream by, writing is what takes time, and goes better in short runs */
-    const ptrdiff_t lanes = LANES > 8 && s->starts[s->outputs] < 8 * s->outputs ? 8 : LANES;
+    const int few = has_few(s); /* writing goes better along a channel and in short runs */
+    const ptrdiff_t lanes = LANES > 8 && few ? 8 : LANES;
     /* all parts alike: a short one would read every weight for few places */
     const ptrdiff_t vectors = (count + WIDTH - 1) / WIDTH, parts = (vectors + lanes - 1) / lanes;
-    for (ptrdiff_t part = 0, place = 0; part < parts; part++) {
-        const int now = (int)(vectors * (part + 1) / parts - vectors * part / parts);
-        switch (now) {
-            SOME(1) SOME(2) SOME(3) SOME(4) SOME(5) SOME(6) SOME(7) SOME(8)
-#if LANES > 8
-            SOME(9) SOME(10) SOME(11) SOME(12)
-#endif
+    const ptrdiff_t outer = few ? s->outputs : parts, inner = few ? parts : s->outputs;
+    for (ptrdiff_t o = 0; o < outer; o++)
+        for (ptrdiff_t k = 0; k < inner; k++) {
+            const ptrdiff_t channel = few ? o : k, part = few ? k : o;
+            const ptrdiff_t begin = vectors * part / parts, past = vectors * (part + 1) / parts;
+            NAMED(run)(s, channel, x, with, y, count, begin, past - begin);
         }
-        place += now * WIDTH;
-    }
     fill_holes(s, y);
 }
 

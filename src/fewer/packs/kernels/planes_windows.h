@@ -99,9 +99,15 @@ INLINE void mean_row(const Step *s, const float *x, float *y, ptrdiff_t d, ptrdi
     for (ptrdiff_t w = 0; w < s->sizes[4]; w++) {
         const float *first = x + d * s->stride[0] * s->from_steps[2] + h * s->stride[1] * s->from_steps[3] + w * s->stride[2];
         float sum = 0.0f;
+        Four sums = {0}; /* an addition waits for the one before it */
         for (ptrdiff_t i = 0; i < s->window[0]; i++)
-            for (ptrdiff_t j = 0; j < s->window[1]; j++)
-                for (ptrdiff_t k = 0; k < s->window[2]; k++) sum += first[i * s->from_steps[2] + j * s->from_steps[3] + k];
+            for (ptrdiff_t j = 0; j < s->window[1]; j++) {
+                const float *row = first + i * s->from_steps[2] + j * s->from_steps[3];
+                ptrdiff_t k = 0;
+                for (; k + 4 <= s->window[2]; k += 4) sums += *(const Four *)(row + k);
+                for (; k < s->window[2]; k++) sum += row[k];
+            }
+        sum += (sums[0] + sums[1]) + (sums[2] + sums[3]);
         y[w * s->to_steps[4]] = sum * share;
     }
 }

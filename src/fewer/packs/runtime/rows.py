@@ -40,7 +40,10 @@ def _shares(op: str, axis: int) -> Callable[[Array], Array]:
 
     def call(x: Array) -> Array:
         found: Array | None = compiled.rows(kind, x, None, None, 0.0) if axis in (-1, x.ndim - 1) else None
-        return plain(x, axis=axis) if found is None else found
+        if found is not None:
+            return found
+        with np.errstate(all="ignore"):
+            return plain(x, axis=axis)
 
     return call
 

@@ -101,10 +101,8 @@ class Network:
         return outputs[0] if len(outputs) == 1 else outputs
 
     def _bound(self, inputs: tuple[ArrayLike, ...], named: Mapping[str, ArrayLike]) -> tuple[dict[str, Array], bool]:
-        if len(inputs) + len(named) == len(self._wanted):  # as most are called: nothing to convert
-            ready = {one[0]: value for one, value in zip(self._wanted, inputs)} | dict(named)
-            if self._are_ready(ready):
-                return ready, False  # type: ignore[return-value]
+        if (ready := self._ready(inputs, named)) is not None:
+            return ready, False
         wanted = [item.name for item in self.inputs]
         given: dict[str, ArrayLike] = dict(zip(wanted, inputs))
         if len(inputs) > len(wanted) or (given.keys() & named.keys()) or {*given, *named} != set(wanted):
@@ -128,17 +126,22 @@ class Network:
             raise UserError(f"inputs of {shapes}", "the same number of samples in each")
         return arrays, ranks == {0}
 
-    def _are_ready(self, given: Mapping[str, ArrayLike]) -> bool:
-        """Whether all are arrays of the right type and as many samples."""
+    def _ready(self, inputs: tuple[ArrayLike, ...], named: Mapping[str, ArrayLike]) -> dict[str, Array] | None:
+        """By name, if all are arrays of the right type and as many samples: as most are called, nothing to convert."""
+        if len(inputs) + len(named) != len(self._wanted):
+            return None
+        values = (*inputs, *[named.get(one[0]) for one in self._wanted[len(inputs) :]]) if named else inputs
+        found: dict[str, Array] = {}
         samples = -1
-        for name, shape, dtype in self._wanted:
-            value = given.get(name)
-            if not isinstance(value, np.ndarray) or value.dtype != dtype or value.shape[1:] != shape or not value.ndim:
-                return False
-            if samples not in (-1, len(value)):
-                return False
-            samples = len(value)
-        return True
+        for (name, shape, dtype), value in zip(self._wanted, values):
+            if not isinstance(value, np.ndarray) or value.dtype != dtype:
+                return None
+            given = value.shape
+            if given[1:] != shape or not given or samples not in (-1, given[0]):
+                return None
+            samples = given[0]
+            found[name] = value
+        return found
 
     def _fits(self, item: Input, shape: tuple[int, ...]) -> bool:
         time = self.program.time

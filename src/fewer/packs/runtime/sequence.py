@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -45,9 +46,12 @@ class StepSequence:
         needed = {name for step in varying for name in step.inputs} | set(self.outputs)
         self._constants = {name: value for name, value in constants.items() if name in needed}
         self._turns = [_turn(step, tuple(ended)) for step, ended in zip(varying, ends)]
+        self._line = tuple(varying) if _in_line(self._turns, self.outputs) else ()
 
     def __call__(self, arrays: Mapping[str, Array], batch: int, time: int) -> tuple[Array, ...]:
         """The outputs; whatever goes wrong inside a step is a PackError that names the operation."""
+        if self._line and len(arrays) == 1:
+            return self._along(arrays)
         values = {**self._constants, **arrays}
         with np.errstate(all="ignore"):
             for step, output, single, read, call, ended in self._turns:
@@ -63,6 +67,26 @@ class StepSequence:
                 for name in ended:
                     del values[name]
         return tuple([np.asarray(values[name]) for name in self.outputs])
+
+    def _along(self, arrays: Mapping[str, Array]) -> tuple[Array, ...]:
+        """The only output of steps of which each reads what the one before has made, and nothing else."""
+        step, value = self._line[0], arrays.get(self._line[0].inputs[0])
+        try:
+            for step in self._line:
+                value = step.call(value)
+        except PackError:
+            raise
+        except WRONG as error:
+            raise failed(step.name, error) from error
+        return (np.asarray(value),)
+
+
+def _in_line(turns: Sequence[_Turn], outputs: tuple[str, ...]) -> bool:
+    """Whether nothing but the last value has to be remembered, nor any warning silenced."""
+    steps = [one.step for one in turns]
+    follow = all(later.inputs == (one.output,) for one, later in itertools.pairwise(steps))
+    plain = all(one.call is not None and one.single and one.step.silent for one in turns)
+    return bool(steps) and follow and plain and outputs == (steps[-1].output,)
 
 
 def _turn(step: Step, ended: tuple[str, ...]) -> _Turn:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,7 @@ class Step:
     output: str
     call: Callable[..., Array]
     varying: Mapping[str, Any] | None = None  # attributes that depend on the number of samples or on their length
+    silent: bool = False  # whether numpy has nothing to warn of
 
     def run(self, values: Mapping[str, Array], batch: int, time: int = 0) -> Array:
         """Its value; whatever goes wrong inside is a PackError that names the operation."""
@@ -88,7 +90,7 @@ _SPARSE: dict[str, tuple[Callable[[Node, Mapping[str, Array]], Callable[..., Arr
 def step_of(node: Node) -> Step:
     """A node as numpy does it."""
     if node.op == "reshape" and (rest := _samples_apart(node.attributes["shape"])):
-        return Step(node.op, node.inputs, node.output, lambda x: x.reshape(-1, *rest))
+        return Step(node.op, node.inputs, node.output, partial(_reshaped, (-1, *rest)), silent=True)
     if (call := quick(node)) is not None:
         return Step(node.op, node.inputs, node.output, call)
     function = OPERATIONS[node.op]
@@ -99,6 +101,10 @@ def step_of(node: Node) -> Step:
 
     varying = {name: value for name, value in node.attributes.items() if name not in attributes}
     return Step(node.op, node.inputs, node.output, called, varying or None)
+
+
+def _reshaped(shape: tuple[int, ...], x: Array) -> Array:
+    return x.reshape(shape)
 
 
 def _samples_apart(shape: Sequence[Any]) -> tuple[int, ...]:
@@ -165,7 +171,8 @@ def steps(
 def _together(region: Region) -> Iterator[Step]:
     """One step that makes all outputs of a region, and one more for each to pick it."""
     if len(region.outputs) == 1:
-        yield Step("images", region.inputs, region.outputs[0], lambda *values: region(*values)[0])
+        call = region.only if len(region.inputs) == 1 else lambda *values: region(*values)[0]
+        yield Step("images", region.inputs, region.outputs[0], call, silent=True)
         return
     whole = f"{region.outputs[0]} and others"
     yield Step("images", region.inputs, whole, region)  # type: ignore[arg-type]
@@ -181,7 +188,7 @@ def _chained(
         stages = [stage for _, stage in run if stage is not None]
         chain = _rows(stages, shapes[run[0][0].inputs[0]], threads) if stages else None
         if chain is not None:
-            yield Step("a chain of layers", (run[0][0].inputs[0],), run[-1][0].output, chain)
+            yield Step("a chain of layers", (run[0][0].inputs[0],), run[-1][0].output, chain, silent=True)
             continue
         for node, _ in run:
             yield _sparse_step(node, tensors, budget) or _row_step(node, tensors) or step_of(node)
@@ -197,7 +204,8 @@ def _sparse_step(node: Node, tensors: Mapping[str, Array], budget: Budget) -> St
 
 def _row_step(node: Node, tensors: Mapping[str, Array]) -> Step | None:
     call = row_operation(node, tensors)
-    return None if call is None else Step(node.op, node.inputs, node.output, call)
+    silent = node.op in ("softmax", "log_softmax")
+    return None if call is None else Step(node.op, node.inputs, node.output, call, silent=silent)
 
 
 def _work(stages: Sequence[Stage]) -> float:
