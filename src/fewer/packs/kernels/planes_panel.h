@@ -7,16 +7,16 @@
 /* Floats that a step needs for a panel, for sums, and to begin with a line of the cache. */
 #ifndef FEWER_PANEL_ROOM
 #define FEWER_PANEL_ROOM
-#define NEAR 6144               /* floats of a panel that stay in the nearest cache beside the weights that stream by */
+#define PANEL_FLOATS 6144       /* floats of a panel that stay in the nearest cache beside the weights that stream by */
 #define MOST_TILES 4            /* vectors of places in a panel */
 
 static ptrdiff_t tiles_of(const Step *s, ptrdiff_t width) {
-    const ptrdiff_t room = NEAR / (s->deep * width);
+    const ptrdiff_t room = PANEL_FLOATS / (s->deep * width);
     return room < 1 ? 1 : room > MOST_TILES ? MOST_TILES : room;
 }
 
 static size_t panel_room(const Step *s) {
-    const size_t near = NEAR, panel = (size_t)s->deep * WIDE > near ? (size_t)s->deep * WIDE : near;
+    const size_t near = PANEL_FLOATS, panel = (size_t)s->deep * WIDE > near ? (size_t)s->deep * WIDE : near;
     return panel + (size_t)(s->deep < s->taps ? s->outputs : 1) * MOST_TILES * WIDE + WIDE;
 }
 #endif
