@@ -9,13 +9,13 @@ import pytest
 
 from fewer.core.errors import UserError
 from fewer.packs import slower
-from fewer.packs.export.c import _for_length
+from fewer.packs.export.c import _for_length, source
 from fewer.packs.export.c_layers import unsigned
 from fewer.packs.export.c_views import View, number
 from fewer.packs.images.layout import Geometry
 from fewer.packs.program import Input, Node, PackError, Program, Time
 from fewer.packs.runtime.chain import Layer, Scale, pruned, stage_of
-from fewer.packs.runtime.runtime import Pack
+from fewer.packs.runtime.runtime import Network, Pack
 from fewer.packs.shapes import demand
 from fewer.packs.shapes.demand import Allowance, shapes_of
 
@@ -48,6 +48,20 @@ def test_a_place_in_c_names_the_axes_that_move_and_no_others() -> None:
 def timed(most: int) -> Program:
     node = Node("add", ("x",), "y", {"right": 1.0})
     return Program((Input("x", (5, 2)),), (node,), ("y",), Time(("x",), most))
+
+
+def test_a_c_file_says_which_lengths_it_takes_where_they_vary() -> None:
+    begins, same = "/* net: {0} numbers in, {0} numbers out, one sample after another.", timed(8).nodes
+    varied, fixed = _for_length(timed(8), 8), Program((Input("x", (5, 2)),), same, ("y",))
+    said = begins.format("(2 * time)") + " time from 1 to 8; answers 0, or -1 for another. C99"
+    assert source(varied, {}, "net").startswith(said)
+    assert source(fixed, {}, "net").startswith(begins.format("10") + " C99")
+
+
+@pytest.mark.parametrize(("numbers", "samples"), [(160, 8), (159, 4), (80, 4), (20, 1), (19, 0)])
+def test_as_many_samples_are_taken_at_once_as_hold_their_numbers(numbers: int, samples: int) -> None:
+    # a sample of five steps of two holds ten numbers and makes as many
+    assert Network(timed(8), {}).samples_within(5, numbers, 8) == samples
 
 
 @pytest.mark.parametrize("length", [0, -1, 9])
