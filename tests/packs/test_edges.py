@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from fewer.packs.export.c_layers import unsigned
 from fewer.packs.export.c_views import View, number
 from fewer.packs.images.layout import Geometry
 from fewer.packs.program import Input, Node, PackError, Program, Time
-from fewer.packs.runtime.chain import Layer, Scale, pruned, stage_of
+from fewer.packs.runtime.chain import Layer, Scale, _layout, fit, pruned, stage_of
 from fewer.packs.runtime.runtime import Network, Pack
 from fewer.packs.shapes import demand
 from fewer.packs.shapes.demand import Allowance, shapes_of
@@ -161,6 +162,24 @@ def test_units_that_nothing_feeds_add_what_they_say_through_a_scale() -> None:
 
     x, small = random.standard_normal((5, 3)).astype(np.float32), pruned(stages)
     assert small[0].width == 3 and np.allclose(through(small, x), through(stages, x), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("lanes", "skips", "most"),
+    [(8, False, 13), (8, True, 26), (16, False, 53)],  # 8 inputs of 16 outputs are 16 vectors of eight, or 8 of sixteen
+)
+def test_kept_weights_are_taken_one_by_one_while_they_cost_less_than_all(lanes: int, skips: bool, most: int) -> None:
+    for kept in (most, most + 1):
+        weight = (np.arange(16 * 8) < kept).astype(np.float32).reshape(16, 8)
+        dense = _layout(Layer(weight, np.zeros(16, np.float32)), lanes, skips=skips)[2]
+        assert dense == (kept > most)
+
+
+def test_stages_fit_where_each_takes_what_the_one_before_makes() -> None:
+    layer, three, four = Layer(np.ones((2, 3), np.float32), np.zeros(2, np.float32)), np.ones(3), np.ones(4)
+    assert fit([Scale(shift=three), layer, Scale()], 3) and fit([layer, Scale(centre=np.ones(2))], 3)
+    assert not fit([layer], 4) and not fit([replace(layer, bias=np.zeros(3, np.float32))], 3)
+    assert not fit([Scale(shift=four), layer], 3) and not fit([layer, layer], 3)
 
 
 def test_a_sign_turned_is_a_stage_of_a_chain_and_a_sum_along_an_axis_is_none() -> None:
