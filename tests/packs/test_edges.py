@@ -117,6 +117,16 @@ def test_a_pool_holds_its_padded_image_of_every_channel() -> None:
     assert numbers == 3 * 5 * 6 * 10 and work == numbers + 3 * 5 * 15 * 4 * 4
 
 
+def test_a_recurrent_layer_holds_its_steps_and_costs_them_one_by_one() -> None:
+    numbers, work = demand._recurrent([(5, 2, 3), (8, 3), (8, 4)], (5, 2, 4), {})  # five steps of two samples
+    assert numbers == 5 * 2 * (8 + 4 + 3) + 8 * 2 * 8
+    assert work == 5 * (16 * demand._CALL + 2 * 8 * (3 + 2 * 4 + demand._SLOW))
+
+
+def test_no_samples_are_answered_with_no_answers() -> None:
+    assert Network(timed(8), {}).predict(np.zeros((0, 3, 2))).shape == (0, 3, 2)
+
+
 @pytest.mark.parametrize(("groups", "kind"), [(1, "conv"), (2, slower._SEPARABLE)])
 def test_a_pack_is_slower_beyond_the_density_that_was_measured_of_its_kind(groups: int, kind: str) -> None:
     break_even = slower._BREAK_EVEN[kind]

@@ -150,6 +150,18 @@ def test_the_place_of_an_extreme_along_any_axis_in_c_is_the_runtimes(tmp_path: P
     assert compiled(pack, tmp_path, 60, wanted.size)(x).tolist() == wanted.tolist()
 
 
+@pytest.mark.parametrize("rest", [(), ("b",)])
+def test_a_layer_whose_weights_are_worked_out_in_c_answers_as_the_runtime_does(
+    tmp_path: Path, rest: tuple[str]
+) -> None:
+    lot = np.random.default_rng(0)
+    nodes = (Node("mul", ("x", "s"), "a"), Node("linear", ("x", "a", *rest), "y"))  # by a matrix of its own
+    program = Program((Input("x", (3,)),), nodes, ("y",))
+    pack = Pack({"net": program}, {"s": lot.random((1, 3)).astype(np.float32), "b": np.ones(1, np.float32)})
+    x = lot.standard_normal(3).astype(np.float32)
+    assert np.abs(compiled(pack, tmp_path, 3, 1)(x) - pack.predict(x)).max() < 1e-6
+
+
 def test_a_spread_window_that_hangs_over_the_edge_in_c_takes_what_is_inside(tmp_path: Path) -> None:
     window = {"kernel": [2, 2], "stride": [2, 2], "padding": [0, 0], "dilation": [2, 2], "ceil": True}
     pack = Pack({"net": Program((Input("x", (1, 6, 6)),), (Node("max_pool", ("x",), "y", window),), ("y",))}, {})
