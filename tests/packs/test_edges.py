@@ -19,6 +19,8 @@ from fewer.packs.runtime.chain import Layer, Scale, _layout, fit, pruned, stage_
 from fewer.packs.runtime.runtime import Network, Pack
 from fewer.packs.shapes import demand
 from fewer.packs.shapes.demand import Allowance, shapes_of
+from fewer.packs.shapes.layers import RULES
+from fewer.packs.trace.length import _same
 
 from .test_slower import CONVOLVES
 
@@ -121,6 +123,20 @@ def test_a_recurrent_layer_holds_its_steps_and_costs_them_one_by_one() -> None:
     numbers, work = demand._recurrent([(5, 2, 3), (8, 3), (8, 4)], (5, 2, 4), {})  # five steps of two samples
     assert numbers == 5 * 2 * (8 + 4 + 3) + 8 * 2 * 8
     assert work == 5 * (16 * demand._CALL + 2 * 8 * (3 + 2 * 4 + demand._SLOW))
+
+
+def test_a_crop_may_take_all_that_is_there_and_no_more() -> None:
+    assert RULES["pad"]((2, 3), widths=[-1, -2], mode="constant", value=0.0) == (2, 0)
+    with pytest.raises(ValueError, match="a crop that leaves something"):
+        RULES["pad"]((2, 3), widths=[-2, -2], mode="constant", value=0.0)
+
+
+def test_answers_at_another_length_agree_to_a_share_of_the_largest_and_whole_numbers_to_the_last() -> None:
+    for size in (1e-3, 1.0, 1e6):
+        largest, wrong = np.array([size, 0], np.float32), np.array([0, size], np.float32)
+        assert _same(largest, largest + wrong * 5e-5) and not _same(largest, largest + wrong * 5e-4)
+    assert _same(np.array([np.inf, 1.0]), np.array([np.inf, 1.0]))
+    assert not _same(np.array([10**6]), np.array([10**6 + 1])) and not _same(np.ones(2), np.ones((1, 2)))
 
 
 def test_no_samples_are_answered_with_no_answers() -> None:
