@@ -51,12 +51,9 @@ def measure(file: str, source: Path, out: Path, most: int) -> None:
     signal.signal(signal.SIGXCPU, late)
     spent = int(time.process_time())
     resource.setrlimit(resource.RLIMIT_CPU, (spent + most, spent + most + 30))
-    signal.signal(signal.SIGALRM, late)
-    signal.alarm(4 * most)  # compilers and other processes that a test waits for
     coverage.start()
     with contextlib.suppress(pytest.exit.Exception):  # where time is up between two tests
         pytest.main([file, "-q", "-p", "no:cacheprovider", "--tb=no"], plugins=[recorder])
-    signal.alarm(0)
     signal.signal(signal.SIGXCPU, signal.SIG_IGN)
     coverage.stop()
     data = coverage.get_data()

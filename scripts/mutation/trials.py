@@ -42,7 +42,7 @@ class Trials:
 
     def _run(self, tests: list[str]) -> str:
         allowed = 20.0 + 3 * sum(self.reach.seconds[test] for test in tests)
-        return trial(tests, self.log, processor=allowed, wall=10 * allowed)
+        return trial(tests, self.log, processor=allowed)
 
     def _passes(self, tests: list[str]) -> bool:
         """Whether they do without a mutant; else the slowest is left out, for the memory or the time it wants here."""

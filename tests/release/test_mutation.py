@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import signal
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ import pytest
 from scripts.mutation import tally
 from scripts.mutation.__main__ import ROOMS, drawn, sampled
 from scripts.mutation.reach import Reach, digest
-from scripts.mutation.server import KILLED, LATE, SURVIVED
+from scripts.mutation.server import KILLED, LATE, SURVIVED, forked
 from scripts.mutation.sites import mutants
 from scripts.mutation.trials import Trials, blamed, failure
 
@@ -88,6 +91,19 @@ def test_the_quickest_tests_of_a_line_come_first_and_what_runs_at_import_is_then
 
 def test_every_line_of_a_module_that_has_changed_since_is_tried_with_all_that_ran_it(tmp_path: Path) -> None:
     assert measured(tmp_path).tests("n.py", 9) == ["quick", "other", "slow"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="nothing says here what a process does")
+def test_a_trial_is_ended_when_it_waits_for_nothing_and_not_when_the_machine_is_busy(tmp_path: Path) -> None:
+    def busy() -> int:
+        worker = threading.Thread(target=lambda: [None for _ in iter(lambda: time.process_time() < begin + 1.5, False)])
+        begin = time.process_time()
+        worker.start()
+        worker.join()
+        return 7
+
+    assert forked(busy, tmp_path / "log", 0.7) == 7
+    assert forked(lambda: time.sleep(600) or 0, tmp_path / "log", 0.7) == -signal.SIGKILL
 
 
 def test_the_test_that_failed_is_found_in_what_pytest_says() -> None:
