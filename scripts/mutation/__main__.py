@@ -123,7 +123,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="modules whose path begins so, such as core/files")
     parser.add_argument("--tests", nargs="+", default=list(TESTS), help="test files and folders to try them with")
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin nothing more after so many")
-    parser.add_argument("--trial", type=float, default=30.0, help="seconds of tests that a mutant is tried with")
+    parser.add_argument("--trial", type=float, default=150.0, help="seconds of tests that a mutant is tried with")
     parser.add_argument("--map-only", action="store_true", help="only find out which tests run which lines")
     parser.add_argument("--keep", type=Path, help="write the count as a result")
     arguments = parser.parse_args()

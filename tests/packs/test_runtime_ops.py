@@ -74,9 +74,13 @@ def test_sparse_convolutions_equal_dense_ones(rank: int, density: float) -> None
     [
         lambda x: torch.addmm(x, x, x.T @ x), lambda x: torch.addmm(x, x, torch.eye(4) + 1, beta=0.5, alpha=2),
         lambda x: torch.ops.aten.var.correction(x, [1], keepdim=True), lambda x: torch.var_mean(x, 1)[0][:, None],
+        lambda x: torch.select_scatter(x, x[:, 0], 1, 2), lambda x: torch.select_scatter(x, x[:, 0], 1, -1),
+        lambda x: torch.slice_scatter(x, 2 * x[:, :2], 1, 0, 4, 2), lambda x: torch.slice_scatter(x, 2 * x, 1),
     ],
 )  # fmt: skip
-def test_what_torch_may_leave_out_or_weigh_is_traced_as_it_is_meant(function: Callable[[Tensor], Tensor]) -> None:
+def test_what_torch_may_leave_out_weigh_or_write_into_is_traced_as_it_is_meant(
+    function: Callable[[Tensor], Tensor],
+) -> None:
     class Written(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
             return function(x)
