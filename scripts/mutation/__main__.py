@@ -1,8 +1,9 @@
 """Try small wrong changes of the source: `python scripts/mutation/__main__.py DIR [--rooms core ...] [--again]`.
 
-DIR keeps a copy of the tree, which lines each test runs, and every trial, so that the same command goes on where it
-ended. Wants `coverage` beside the development extras. Those that cannot be noticed stand in equivalent.json with the
-reason; what is printed last is counted by `tally`, and `--keep FILE` writes it as a result.
+DIR keeps a copy of the tree, which lines each test runs, and every trial with its first outcome beside the last, so
+that the same command goes on where it ended. Wants `coverage` beside the development extras. Those that cannot be
+noticed stand in equivalent.json with the reason; what is printed last is counted by `tally`, and `--keep FILE` writes
+it as a result.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from scripts.mutation.reach import Reach, measure  # noqa: E402
-from scripts.mutation.server import SURVIVED, forked, trial, warm  # noqa: E402
+from scripts.mutation.reach import measure  # noqa: E402
+from scripts.mutation.server import SURVIVED, forked, warm  # noqa: E402
 from scripts.mutation.sites import Mutant, mutants  # noqa: E402
-from scripts.mutation.tally import reasons, record, told  # noqa: E402
+from scripts.mutation.tally import GONE, reasons, record, told  # noqa: E402
+from scripts.mutation.trials import Trials  # noqa: E402
 
 ROOMS = {
     "core": ("core",),
@@ -50,22 +52,36 @@ TESTS = (
     "tests/old/test_old_files.py", "tests/systems/nowcast/test_pictures.py",
 )  # fmt: skip
 LEFT_OUT = ("node_modules", "__pycache__", ".git", ".venv", "build", "dist", "*.egg-info", ".hypothesis")
-MAP_SECONDS = 40
+MAP_SECONDS = 240
+
+
+def every(room: str, only: str = "") -> list[Mutant]:
+    """All of one room as its source is now."""
+    found: list[Mutant] = []
+    for place in ROOMS[room]:
+        start = ROOT / "src/fewer" / place
+        for path in sorted(start.rglob("*.py")) if start.is_dir() else [start]:
+            name = str(path.relative_to(ROOT / "src/fewer"))
+            found += mutants(name, path.read_bytes()) if name.startswith(only) else []
+    return found
 
 
 def sampled(rooms: list[str], each: int, seed: int, only: str = "") -> dict[str, list[Mutant]]:
     """So many of each room: those with the lowest hashes, so that a change elsewhere leaves them the same."""
     chosen = {}
     for room in rooms:
-        found: list[Mutant] = []
-        for place in ROOMS[room]:
-            start = ROOT / "src/fewer" / place
-            for path in sorted(start.rglob("*.py")) if start.is_dir() else [start]:
-                name = str(path.relative_to(ROOT / "src/fewer"))
-                found += mutants(name, path.read_bytes()) if name.startswith(only) else []
-        lots = sorted(found, key=lambda one: hashlib.blake2b(f"{seed} {one.name}".encode()).digest())
+        lots = sorted(every(room, only), key=lambda one: hashlib.blake2b(f"{seed} {one.name}".encode()).digest())
         chosen[room] = sorted(lots[:each], key=lambda one: (one.path, one.start))
     return chosen
+
+
+def drawn(rooms: list[str], order: argparse.Namespace, known: Path) -> dict[str, list[str]]:
+    """The names of a sample, kept in a file: what a survivor has changed in the source is not to change the sample."""
+    kept: dict[str, list[str]] = json.loads(known.read_text()) if known.exists() else {}
+    for room, found in sampled([room for room in rooms if room not in kept], order.each, order.seed).items():
+        kept[room] = [one.name for one in found]
+    known.write_text(json.dumps(kept, indent=1))
+    return {room: [name for name in kept[room] if name.startswith(order.only)] for room in rooms}
 
 
 def copied(tree: Path) -> None:
@@ -96,25 +112,6 @@ def map_tests(places: list[str], tree: Path, folder: Path, until: float) -> None
                 print(f"{file}: {code}, {time.monotonic() - begin:.0f} s", flush=True)
 
 
-def tried(mutant: Mutant, reach: Reach, tree: Path, log: Path, seconds: float) -> dict[str, object]:
-    """One mutant's outcome, by tests of so many seconds together."""
-    tests = list(reach.within(mutant.path, mutant.line, seconds=seconds))
-    if not tests:
-        return {"outcome": SURVIVED, "tests": 0}
-    path = tree / "src/fewer" / mutant.path
-    original = path.read_bytes()
-    allowed = 20.0 + 3 * sum(reach.seconds[test] for test in tests)
-    try:
-        path.write_bytes(mutant.applied(original))
-        outcome = trial(tests, log, processor=allowed, wall=10 * allowed)
-    finally:
-        path.write_bytes(original)
-        shutil.copystat(ROOT / "src/fewer" / mutant.path, path)
-    lines = log.read_text(errors="replace").splitlines()
-    by = next((line for line in reversed(lines) if line.startswith(("FAILED", "ERROR"))), "")
-    return {"outcome": outcome, "tests": len(tests), "by": by[:160]}
-
-
 def main() -> int:
     """Try what was not tried yet, and tell."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -126,30 +123,32 @@ def main() -> int:
     parser.add_argument("--only", default="", help="modules whose path begins so, such as core/files")
     parser.add_argument("--tests", nargs="+", default=list(TESTS), help="test files and folders to try them with")
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin nothing more after so many")
-    parser.add_argument("--trial", type=float, default=30.0, help="seconds of tests that a mutant is tried with")
+    parser.add_argument("--trial", type=float, default=150.0, help="seconds of tests that a mutant is tried with")
     parser.add_argument("--map-only", action="store_true", help="only find out which tests run which lines")
     parser.add_argument("--keep", type=Path, help="write the count as a result")
     arguments = parser.parse_args()
     folder, until = arguments.folder.resolve(), time.monotonic() + arguments.seconds
     folder.mkdir(parents=True, exist_ok=True)
-    chosen = sampled(arguments.rooms, arguments.each, arguments.seed, arguments.only)
+    names = drawn(arguments.rooms, arguments, folder / f"drawn-{arguments.seed}-{arguments.each}.json")
     known = folder / "trials.json"
     trials: dict[str, dict[str, object]] = json.loads(known.read_text()) if known.exists() else {}
     copied(folder / "tree")
     warm(folder / "tree")
     map_tests(arguments.tests, folder / "tree", folder / "reach", until)
-    reach, same = Reach(folder / "reach"), reasons()
-    for room, found in chosen.items():
-        for mutant in [] if arguments.map_only else found:
-            before = trials.get(mutant.name)
-            again = before is None or (arguments.again and before["outcome"] == SURVIVED and mutant.name not in same)
+    tried, same = Trials(folder, arguments.trial), reasons()
+    for room, wanted in names.items():
+        found = {one.name: one for one in every(room, arguments.only)}
+        for name in [] if arguments.map_only else wanted:
+            before = trials.get(name)
+            again = before is None or (arguments.again and before["outcome"] == SURVIVED and name not in same)
             if not again or time.monotonic() > until:
                 continue
-            outcome = tried(mutant, reach, folder / "tree", folder / "log", arguments.trial)
-            trials[mutant.name] = {"room": room, **outcome}
+            outcome = tried(found[name]) if name in found else {"outcome": GONE}
+            first = outcome["outcome"] if before is None else before.get("first", before["outcome"])
+            trials[name] = {"room": room, "first": first, **outcome}
             known.write_text(json.dumps(trials, indent=1))
-            print(f"{trials[mutant.name]['outcome']}: {mutant.name}", flush=True)
-    counted = {room: {one.name: trials.get(one.name, {}) for one in found} for room, found in chosen.items()}
+            print(f"{trials[name]['outcome']}: {name}", flush=True)
+    counted = {room: {name: trials[name] for name in wanted if name in trials} for room, wanted in names.items()}
     print(told(counted))
     if arguments.keep:
         arguments.keep.write_text(json.dumps(record(counted, arguments), indent=1) + "\n")

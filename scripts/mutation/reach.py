@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import resource
 import signal
@@ -14,6 +15,7 @@ from typing import Any
 __all__ = ["Reach", "measure"]
 
 MODULE = ""  # the context of what runs while a module is imported
+MOVED = 0  # instead of the line, of a module that was another when it was measured
 
 
 class Recorder:
@@ -49,12 +51,9 @@ def measure(file: str, source: Path, out: Path, most: int) -> None:
     signal.signal(signal.SIGXCPU, late)
     spent = int(time.process_time())
     resource.setrlimit(resource.RLIMIT_CPU, (spent + most, spent + most + 30))
-    signal.signal(signal.SIGALRM, late)
-    signal.alarm(4 * most)  # compilers and other processes that a test waits for
     coverage.start()
     with contextlib.suppress(pytest.exit.Exception):  # where time is up between two tests
         pytest.main([file, "-q", "-p", "no:cacheprovider", "--tb=no"], plugins=[recorder])
-    signal.alarm(0)
     signal.signal(signal.SIGXCPU, signal.SIG_IGN)
     coverage.stop()
     data = coverage.get_data()
@@ -62,13 +61,19 @@ def measure(file: str, source: Path, out: Path, most: int) -> None:
         str(Path(path).relative_to(source)): {str(line): tests for line, tests in data.contexts_by_lineno(path).items()}
         for path in data.measured_files()
     }
-    out.write_text(json.dumps({"seconds": recorder.seconds, "lines": lines}))
+    of = {module: digest(source / module) for module in lines}
+    out.write_text(json.dumps({"seconds": recorder.seconds, "lines": lines, "of": of}))
+
+
+def digest(path: Path) -> str:
+    """What tells whether a module is the one that was measured; empty where it is no more."""
+    return hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest() if path.exists() else ""
 
 
 class Reach:
-    """What was measured, of all test files together."""
+    """What was measured, of all test files together; of a module that has changed since, all that ran it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, source: Path) -> None:
         self._lines: dict[tuple[str, int], set[str]] = {}
         self._modules: dict[str, set[str]] = {}
         self.seconds: dict[str, float] = {}
@@ -76,11 +81,11 @@ class Reach:
             content = json.loads(path.read_text())
             self.seconds |= content["seconds"]
             for module, lines in content["lines"].items():
-                self._add(module, lines)
+                self._add(module, lines, same=content["of"][module] == digest(source / module))
 
-    def _add(self, module: str, lines: dict[str, list[str]]) -> None:
+    def _add(self, module: str, lines: dict[str, list[str]], *, same: bool) -> None:
         for line, tests in lines.items():
-            self._lines.setdefault((module, int(line)), set()).update(tests)
+            self._lines.setdefault((module, int(line) if same else MOVED), set()).update(tests)
             self._modules.setdefault(module, set()).update(test for test in tests if test != MODULE)
 
     def tests(self, module: str, line: int) -> list[str]:
@@ -89,7 +94,8 @@ class Reach:
         Where a test is the first to import a module, its lines are that test's too.
         """
         found = self._lines.get((module, line), set())
-        others = self._modules.get(module, set()) - found if MODULE in found else set()
+        others = self._modules.get(module, set()) if MODULE in found else self._lines.get((module, MOVED), set())
+        others = others - found
         return [test for tests in (found, others) for test in sorted(tests, key=self._when) if self._when(test)[0] >= 0]
 
     def _when(self, test: str) -> tuple[float, str]:

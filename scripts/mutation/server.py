@@ -15,6 +15,7 @@ from pathlib import Path
 __all__ = ["KILLED", "LATE", "SURVIVED", "forked", "trial", "warm"]
 
 KILLED, SURVIVED, LATE = "killed", "survived", "killed by time"
+_LOOK = 0.25  # seconds between two looks at what a trial does
 LIBRARIES = (
     "pytest", "hypothesis", "numpy", "torch", "torch.func", "torch._dynamo", "torch.fx", "safetensors.torch", "rich",
     "scipy.sparse", "scipy.stats", "sklearn.metrics", "onnx", "onnxruntime", "foolbox", "matplotlib.pyplot",
@@ -41,8 +42,11 @@ def warm(tree: Path) -> None:
     assert "fewer" not in sys.modules
 
 
-def forked(work: Callable[[], int], log: Path, seconds: float) -> int:
-    """The exit code of work in a fork, silent; negative where a signal ended it, as one does after `seconds`."""
+def forked(work: Callable[[], int], log: Path, idle: float) -> int:
+    """The exit code of work in a fork, silent; negative where a signal ended it, as one does that waits too long.
+
+    It waits while none of its processes wants the processor: one that gets none, for others are busy, does not.
+    """
     child = os.fork()
     if child == 0:
         code = 3
@@ -55,12 +59,15 @@ def forked(work: Callable[[], int], log: Path, seconds: float) -> int:
         finally:
             sys.stdout.flush()
             os._exit(code)
-    deadline = time.monotonic() + seconds
+    waited, looked = 0.0, time.monotonic()
     while True:
         found, status = os.waitpid(child, os.WNOHANG)
         if found:
             break
-        if time.monotonic() > deadline:
+        now = time.monotonic()
+        if now - looked > _LOOK:
+            waited, looked = waited + (0.0 if _wants(child) else min(now - looked, 2 * _LOOK)), now
+        if waited > idle:
             os.killpg(child, signal.SIGKILL)
             _, status = os.waitpid(child, 0)
             break
@@ -70,8 +77,22 @@ def forked(work: Callable[[], int], log: Path, seconds: float) -> int:
     return os.waitstatus_to_exitcode(status)
 
 
-def trial(tests: list[str], log: Path, *, processor: float, wall: float) -> str:
-    """Whether one of the tests fails; a trial that takes too long counts as one that does."""
+def _wants(session: int) -> bool:
+    """Whether a thread of a session runs, would run, or reads and writes."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            if _stat(process)[3] == str(session) and any(_stat(one)[0] in "RD" for one in process.glob("task/*")):
+                return True
+    return False
+
+
+def _stat(process: Path) -> list[str]:
+    """Its state, parent, group, session and more."""
+    return (process / "stat").read_text().rpartition(")")[2].split()
+
+
+def trial(tests: list[str], log: Path, *, processor: float) -> str:
+    """Whether one of the tests fails; a trial that takes or waits too long counts as one that does."""
 
     def work() -> int:
         import pytest
@@ -81,7 +102,7 @@ def trial(tests: list[str], log: Path, *, processor: float, wall: float) -> str:
         resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
         return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--tb=line", *tests]))
 
-    code = forked(work, log, wall)
+    code = forked(work, log, 2 * processor)
     if code < 0:
         return LATE
     return SURVIVED if code == 0 else KILLED

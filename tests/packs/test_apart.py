@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from fewer.packs.pack import load
 from fewer.packs.program import Input, Node, Program
-from fewer.packs.runtime.apart import apart
+from fewer.packs.runtime.apart import apart, work
 from fewer.packs.runtime.runtime import Network
 from fewer.packs.shapes.demand import Allowance, shapes_of
 from fewer.packs.trace.trace import trace
@@ -59,6 +59,20 @@ def test_values_of_different_rank_or_number_are_not_taken_apart() -> None:
         Node("slice", ("flat",), "short", {"axis": 1, "start": 0, "stop": 3, "step": 1}),
         Node("add", ("many", "short"), "y"),
     )  # fmt: skip
+
+
+def test_work_is_what_is_made_and_a_product_for_every_kept_weight_at_every_place() -> None:
+    kernel, matrix = np.ones((4, 3, 2, 2), np.float32), np.ones((5, 6), np.float32)
+    kernel[0] = matrix[:, 0] = 0
+    values = {"stride": [1, 1], "padding": [0, 0], "dilation": [1, 1], "groups": 1, "transposed": False}
+    nodes = (
+        Node("conv", ("x", "k"), "a", {**values, "output_padding": [0, 0]}),
+        Node("reshape", ("a",), "b", {"shape": ["batch", 4, 6]}), Node("linear", ("b", "m"), "c"),
+    )  # fmt: skip
+    program, tensors = Program((Input("x", (3, 3, 4)),), nodes, ("c",)), {"k": kernel, "m": matrix}
+    shapes = shapes_of(program, {name: value.shape for name, value in tensors.items()}, 1, Allowance.unlimited())
+    assert shapes["a"] == (1, 4, 2, 3)
+    assert work(program, tensors, shapes) == (24 + 36 * 6) + 24 + (20 + 25 * 4)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,15 +10,17 @@ import pytest
 
 from fewer.core.errors import UserError
 from fewer.packs import slower
-from fewer.packs.export.c import _for_length
+from fewer.packs.export.c import _for_length, source
 from fewer.packs.export.c_layers import unsigned
 from fewer.packs.export.c_views import View, number
 from fewer.packs.images.layout import Geometry
 from fewer.packs.program import Input, Node, PackError, Program, Time
-from fewer.packs.runtime.chain import Layer, Scale, pruned, stage_of
-from fewer.packs.runtime.runtime import Pack
+from fewer.packs.runtime.chain import Layer, Scale, _layout, fit, pruned, stage_of
+from fewer.packs.runtime.runtime import Network, Pack
 from fewer.packs.shapes import demand
 from fewer.packs.shapes.demand import Allowance, shapes_of
+from fewer.packs.shapes.layers import RULES
+from fewer.packs.trace.length import _same
 
 from .test_slower import CONVOLVES
 
@@ -48,6 +51,20 @@ def test_a_place_in_c_names_the_axes_that_move_and_no_others() -> None:
 def timed(most: int) -> Program:
     node = Node("add", ("x",), "y", {"right": 1.0})
     return Program((Input("x", (5, 2)),), (node,), ("y",), Time(("x",), most))
+
+
+def test_a_c_file_says_which_lengths_it_takes_where_they_vary() -> None:
+    begins, same = "/* net: {0} numbers in, {0} numbers out, one sample after another.", timed(8).nodes
+    varied, fixed = _for_length(timed(8), 8), Program((Input("x", (5, 2)),), same, ("y",))
+    said = begins.format("(2 * time)") + " time from 1 to 8; answers 0, or -1 for another. C99"
+    assert source(varied, {}, "net").startswith(said)
+    assert source(fixed, {}, "net").startswith(begins.format("10") + " C99")
+
+
+@pytest.mark.parametrize(("numbers", "samples"), [(160, 8), (159, 4), (80, 4), (20, 1), (19, 0)])
+def test_as_many_samples_are_taken_at_once_as_hold_their_numbers(numbers: int, samples: int) -> None:
+    # a sample of five steps of two holds ten numbers and makes as many
+    assert Network(timed(8), {}).samples_within(5, numbers, 8) == samples
 
 
 @pytest.mark.parametrize("length", [0, -1, 9])
@@ -102,6 +119,30 @@ def test_a_pool_holds_its_padded_image_of_every_channel() -> None:
     assert numbers == 3 * 5 * 6 * 10 and work == numbers + 3 * 5 * 15 * 4 * 4
 
 
+def test_a_recurrent_layer_holds_its_steps_and_costs_them_one_by_one() -> None:
+    numbers, work = demand._recurrent([(5, 2, 3), (8, 3), (8, 4)], (5, 2, 4), {})  # five steps of two samples
+    assert numbers == 5 * 2 * (8 + 4 + 3) + 8 * 2 * 8
+    assert work == 5 * (16 * demand._CALL + 2 * 8 * (3 + 2 * 4 + demand._SLOW))
+
+
+def test_a_crop_may_take_all_that_is_there_and_no_more() -> None:
+    assert RULES["pad"]((2, 3), widths=[-1, -2], mode="constant", value=0.0) == (2, 0)
+    with pytest.raises(ValueError, match="a crop that leaves something"):
+        RULES["pad"]((2, 3), widths=[-2, -2], mode="constant", value=0.0)
+
+
+def test_answers_at_another_length_agree_to_a_share_of_the_largest_and_whole_numbers_to_the_last() -> None:
+    for size in (1e-3, 1.0, 1e6):
+        largest, wrong = np.array([size, 0], np.float32), np.array([0, size], np.float32)
+        assert _same(largest, largest + wrong * 5e-5) and not _same(largest, largest + wrong * 5e-4)
+    assert _same(np.array([np.inf, 1.0]), np.array([np.inf, 1.0]))
+    assert not _same(np.array([10**6]), np.array([10**6 + 1])) and not _same(np.ones(2), np.ones((1, 2)))
+
+
+def test_no_samples_are_answered_with_no_answers() -> None:
+    assert Network(timed(8), {}).predict(np.zeros((0, 3, 2))).shape == (0, 3, 2)
+
+
 @pytest.mark.parametrize(("groups", "kind"), [(1, "conv"), (2, slower._SEPARABLE)])
 def test_a_pack_is_slower_beyond_the_density_that_was_measured_of_its_kind(groups: int, kind: str) -> None:
     break_even = slower._BREAK_EVEN[kind]
@@ -147,6 +188,24 @@ def test_units_that_nothing_feeds_add_what_they_say_through_a_scale() -> None:
 
     x, small = random.standard_normal((5, 3)).astype(np.float32), pruned(stages)
     assert small[0].width == 3 and np.allclose(through(small, x), through(stages, x), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("lanes", "skips", "most"),
+    [(8, False, 13), (8, True, 26), (16, False, 53)],  # 8 inputs of 16 outputs are 16 vectors of eight, or 8 of sixteen
+)
+def test_kept_weights_are_taken_one_by_one_while_they_cost_less_than_all(lanes: int, skips: bool, most: int) -> None:
+    for kept in (most, most + 1):
+        weight = (np.arange(16 * 8) < kept).astype(np.float32).reshape(16, 8)
+        dense = _layout(Layer(weight, np.zeros(16, np.float32)), lanes, skips=skips)[2]
+        assert dense == (kept > most)
+
+
+def test_stages_fit_where_each_takes_what_the_one_before_makes() -> None:
+    layer, three, four = Layer(np.ones((2, 3), np.float32), np.zeros(2, np.float32)), np.ones(3), np.ones(4)
+    assert fit([Scale(shift=three), layer, Scale()], 3) and fit([layer, Scale(centre=np.ones(2))], 3)
+    assert not fit([layer], 4) and not fit([replace(layer, bias=np.zeros(3, np.float32))], 3)
+    assert not fit([Scale(shift=four), layer], 3) and not fit([layer, layer], 3)
 
 
 def test_a_sign_turned_is_a_stage_of_a_chain_and_a_sum_along_an_axis_is_none() -> None:

@@ -140,6 +140,36 @@ def test_an_embedding_in_c_holds_kept_numbers_alone_and_never_reads_outside_its_
     assert (tmp_path / "net.c").read_text().count("f,") + 1 < np.count_nonzero(table) + 5
 
 
+@pytest.mark.parametrize("op", ["argmax", "argmin"])
+@pytest.mark.parametrize("axis", [1, 2, 3, -1])
+def test_the_place_of_an_extreme_along_any_axis_in_c_is_the_runtimes(tmp_path: Path, op: str, axis: int) -> None:
+    program = Program((Input("x", (3, 4, 5)),), (Node(op, ("x",), "y", {"axis": axis, "keep": False}),), ("y",))
+    pack = Pack({"net": program}, {})
+    x = np.random.default_rng(0).standard_normal((3, 4, 5)).astype(np.float32)
+    wanted = pack.predict(x).reshape(-1)
+    assert compiled(pack, tmp_path, 60, wanted.size)(x).tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("rest", [(), ("b",)])
+def test_a_layer_whose_weights_are_worked_out_in_c_answers_as_the_runtime_does(
+    tmp_path: Path, rest: tuple[str]
+) -> None:
+    lot = np.random.default_rng(0)
+    nodes = (Node("mul", ("x", "s"), "a"), Node("linear", ("x", "a", *rest), "y"))  # by a matrix of its own
+    program = Program((Input("x", (3,)),), nodes, ("y",))
+    pack = Pack({"net": program}, {"s": lot.random((1, 3)).astype(np.float32), "b": np.ones(1, np.float32)})
+    x = lot.standard_normal(3).astype(np.float32)
+    assert np.abs(compiled(pack, tmp_path, 3, 1)(x) - pack.predict(x)).max() < 1e-6
+
+
+def test_a_spread_window_that_hangs_over_the_edge_in_c_takes_what_is_inside(tmp_path: Path) -> None:
+    window = {"kernel": [2, 2], "stride": [2, 2], "padding": [0, 0], "dilation": [2, 2], "ceil": True}
+    pack = Pack({"net": Program((Input("x", (1, 6, 6)),), (Node("max_pool", ("x",), "y", window),), ("y",))}, {})
+    x = np.arange(36, dtype=np.float32).reshape(1, 6, 6)  # what lies behind a row is larger
+    assert pack.predict(x).tolist() == [[[14, 16, 16], [26, 28, 28], [26, 28, 28]]]
+    assert compiled(pack, tmp_path, 36, 9)(x).tolist() == [14, 16, 16, 26, 28, 28, 26, 28, 28]
+
+
 @pytest.mark.parametrize("op", ["sum", "mean", "amax", "amin", "adaptive_avg_pool"])
 @pytest.mark.parametrize("axes", [[-1], [2, 3], [1], [1, 2]])
 def test_reductions_in_c_answer_as_the_runtime_does(tmp_path: Path, op: str, axes: list[int]) -> None:

@@ -69,6 +69,22 @@ def test_padding_before_a_window_stays_what_it_is(op: str, width: int) -> None:
     assert np.abs(answer - Network(program, tensors).predict(x)).max() < 1e-6
 
 
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("number", [0.5, 1.0, 1])
+def test_a_whole_number_is_compared_with_a_fraction_as_it_is(side: str, number: float) -> None:
+    program = Program((Input("x", (4,), "int64"),), (Node("gt", ("x",), "y", {side: number}),), ("y",))
+    x = np.array([[-1, 0, 1, 2]])
+    answer = session(model(program, {}).SerializeToString()).run(None, {"x": x})[0]
+    assert answer.tolist() == (number > x if side == "left" else x > number).tolist()
+
+
+@pytest.mark.parametrize(("size", "alone"), [([2, 3], True), ([4, 3], False), ([2, 4], False)])
+def test_a_pool_to_a_size_that_divides_is_one_operation(size: list[int], alone: bool) -> None:
+    program = Program((Input("x", (2, 6, 9)),), (Node("adaptive_avg_pool", ("x",), "y", {"size": size}),), ("y",))
+    operations = [node.op_type for node in model(program, {}).graph.node]
+    assert (operations == ["AveragePool", "Identity"]) == alone
+
+
 def test_masks_are_folded_into_the_model(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     program = Program((Input("x", (5,)),), (Node("linear", ("x", "w"), "y"), Node("tanh", ("y",), "z")), ("z",))

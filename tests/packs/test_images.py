@@ -13,11 +13,11 @@ import torch
 from torch import Tensor, nn
 
 from fewer.packs.images import planes
-from fewer.packs.images.choice import Way, units, way
+from fewer.packs.images.choice import Way, cost, units, way
 from fewer.packs.images.layout import Geometry
-from fewer.packs.images.operations import Convolution
+from fewer.packs.images.operations import Convolution, Map, able, lowered
 from fewer.packs.images.region import regions
-from fewer.packs.program import Program
+from fewer.packs.program import Input, Node, Program
 from fewer.packs.runtime.runtime import Network
 from fewer.packs.trace.trace import trace
 
@@ -155,6 +155,55 @@ def test_the_cheaper_way_is_chosen_by_what_is_kept() -> None:
     points = np.zeros((128, 128, 1, 1, 1), np.float32)
     points.reshape(-1)[::4] = 1.0
     assert way(replace(one, weight=points), (1, 16, 16), geometry) is Way.PANEL
+
+
+@pytest.mark.parametrize(
+    ("outputs", "inputs", "kept", "chosen", "wanted"),
+    [
+        # 419 places are 53 vectors of eight, in five passes of twelve, of which three outputs are written
+        (3, 5, 2, Way.SPARSE, 2 * (1.3 * 53 + 3 * 5) + 2 * 3 * 53),
+        # 100 runs of four are 25 vectors of sixteen, in seven passes of four, of panels with all taps
+        (64, 64, 1024, Way.PANEL, (1024 * (1.3 * 25 + 1.2 * 7) + 64 * 6 * 7 + (3 + 4) * (64 + 64) * 25) / 0.8),
+        # by groups of eight outputs; then panels in and out
+        (64, 32, 2048, Way.DENSE, 1.05 * 64 * 32 * 25 + 1.5 * (32 + 64) * 100),
+        # read again in nine passes
+        (601, 400, 240_400, Way.DENSE, 1.05 * 608 * 400 * 25 + 1.5 * 1001 * 100 + 1.5 * 240_400 * 9),
+    ],
+)
+def test_a_convolution_costs_its_vectors_its_passes_and_its_copies(
+    outputs: int, inputs: int, kept: int, chosen: Way, wanted: float
+) -> None:
+    weight = (np.arange(outputs * inputs) < kept).astype(np.float32).reshape(outputs, inputs, 1, 1, 1)
+    one = Convolution("x", "y", weight, np.zeros(outputs, np.float32), (1, 1, 1), (0, 0, 0), (1, 1, 1), 1)
+    found, best = cost(one, (1, 10, 20), Geometry((1, 10, 21), (0, 0, 1), 2))
+    assert found == pytest.approx(wanted) and best is chosen
+
+
+@pytest.mark.parametrize(("width", "unit"), [(1, 1), (2, 2), (3, 1), (4, 4), (7, 4), (12, 4), (15, 8), (16, 16)])
+def test_a_row_is_run_through_in_the_lengths_that_waste_least(width: int, unit: int) -> None:
+    wide = Geometry((2, 3, width + 1), (0, 0, 1), 1)
+    assert units((2, 3, width), wide)[0] == unit
+
+
+def test_two_scales_one_after_the_other_are_one_and_an_activation_joins_them() -> None:
+    nodes = (
+        Node("mul", ("x",), "a", {"right": 2.0}), Node("sub", ("a",), "b", {"right": 3.0}),
+        Node("div", ("b",), "c", {"right": 4.0}), Node("relu", ("c",), "d"),
+    )  # fmt: skip
+    shapes = dict.fromkeys("xabcd", (1, 3, 4, 4))
+    assert all(able(node, {}, shapes) is True for node in nodes)
+    (found,) = lowered(nodes, {}, shapes, {"d"})
+    assert isinstance(found, Map) and (found.source, found.target, found.activation[0]) == ("x", "d", 1)
+    assert found.factor is not None and found.factor.tolist() == [0.5] * 3
+    assert found.shift is not None and found.shift.tolist() == [-0.75] * 3
+
+
+@pytest.mark.parametrize("first", [{"op": "mul", "right": 1.0}, {"op": "sub", "right": 0.0}])
+def test_a_number_that_changes_nothing_before_images_is_no_obstacle(first: dict[str, Any]) -> None:
+    window = {"kernel": [2, 2], "stride": [2, 2], "padding": [0, 0], "dilation": [1, 1], "ceil": False}
+    nodes = (Node(first["op"], ("x",), "a", {"right": first["right"]}), Node("max_pool", ("a",), "y", window))
+    network = Network(Program((Input("x", (1, 2, 4)),), nodes, ("y",)), {})
+    assert network.predict(np.arange(8, dtype=np.float32).reshape(1, 1, 2, 4)).tolist() == [[[[5, 7]]]]
 
 
 def test_images_that_read_many_weights_for_few_places_pass_together() -> None:

@@ -118,6 +118,21 @@ def test_int8_rounds_to_half_a_step_and_calibration_lowers_the_error(tmp_path: P
     assert errors["calibrated"] < 0.9 * errors["plain"]
 
 
+def test_a_bias_takes_up_what_rounding_adds_on_average(tmp_path: Path) -> None:
+    lot = np.random.default_rng(0)
+    values = {"stride": [1], "padding": [0], "dilation": [1], "groups": 2, "transposed": False, "output_padding": [0]}
+    program = Program((Input("x", (8, 5)),), (Node("conv", ("x", "w", "b"), "y", values),), ("y",))
+    tensors = {"w": lot.standard_normal((6, 4, 1)).astype(np.float32), "b": np.zeros(6, np.float32)}
+    x = 3 + lot.random((50, 8, 5)).astype(np.float32)
+    write(tmp_path / "exact.pack", program, tensors)
+    errors = {}
+    for name, calibration in {"plain": None, "calibrated": [x]}.items():
+        write(tmp_path / "a.pack", program, tensors, values="int8", calibration=calibration)
+        change = load(tmp_path / "a.pack").predict(x) - load(tmp_path / "exact.pack").predict(x)
+        errors[name] = np.abs(change.mean(axis=(0, 2))).max()
+    assert errors["calibrated"] < 0.05 * errors["plain"]
+
+
 def test_an_empty_network_of_a_million_weights_still_opens(tmp_path: Path) -> None:
     tensors = {"w": np.zeros((2000, 1000), np.float32), "b": np.zeros(2000, np.float32)}
     program = Program((Input("x", (1000,)),), (Node("linear", ("x", "w", "b"), "y"),), ("y",))

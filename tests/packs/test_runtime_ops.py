@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fewer.core.errors import UserError
@@ -66,6 +67,27 @@ def test_sparse_convolutions_equal_dense_ones(rank: int, density: float) -> None
         expected = function(x, weight, bias, groups=groups, **options).numpy()
         answer = Network(program, {"w": weight.numpy(), "b": bias.numpy()}).predict(x.numpy())
         assert np.abs(answer - expected).max() < 1e-5 * (1 + np.abs(expected).max())
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.addmm(x, x, x.T @ x), lambda x: torch.addmm(x, x, torch.eye(4) + 1, beta=0.5, alpha=2),
+        lambda x: torch.ops.aten.var.correction(x, [1], keepdim=True), lambda x: torch.var_mean(x, 1)[0][:, None],
+        lambda x: torch.select_scatter(x, x[:, 0], 1, 2), lambda x: torch.select_scatter(x, x[:, 0], 1, -1),
+        lambda x: torch.slice_scatter(x, 2 * x[:, :2], 1, 0, 4, 2), lambda x: torch.slice_scatter(x, 2 * x, 1),
+    ],
+)  # fmt: skip
+def test_what_torch_may_leave_out_weigh_or_write_into_is_traced_as_it_is_meant(
+    function: Callable[[Tensor], Tensor],
+) -> None:
+    class Written(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return function(x)
+
+    x = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
+    program, tensors = trace(Written(), [x])
+    assert np.allclose(Network(program, tensors).predict(x.numpy()), function(x).numpy(), atol=1e-5)
 
 
 def test_networks_are_called_by_name_and_their_parameters_keep_theirs(tmp_path: Path) -> None:

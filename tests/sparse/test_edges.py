@@ -8,9 +8,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from fewer.core.seed import Stream
 from fewer.sparse import pattern, replay
-from fewer.sparse.convert import convolution_pays
+from fewer.sparse.convert import convolution_pays, gains
 from fewer.sparse.convolution import fits
+from fewer.sparse.draws import CompiledStream
 from fewer.sparse.pattern import Chain, Pattern, Room, threads_for
 from fewer.sparse.products import Mul, apply_chain
 from fewer.sparse.replay import Recorder
@@ -29,6 +31,27 @@ def test_a_convolution_pays_up_to_the_share_that_was_measured_for_its_width(chan
     size = 9 * channels * channels
     assert convolution_pays(shape, int(most * size)) and not convolution_pays(shape, int(most * size) + 1)
     assert convolution_pays((512, channels, 3, 3), int(most * 512 * channels * 9))  # the narrower side decides
+
+
+@pytest.mark.parametrize(
+    ("module", "large"),
+    [
+        (nn.Linear(64, 64), False), (nn.Linear(17, 241), True),
+        (nn.Conv2d(16, 16, 2), False), (nn.Conv2d(25, 41, 1), True), (nn.ConvTranspose2d(25, 41, 1), False),
+    ],
+)  # fmt: skip
+def test_a_layer_gains_alone_from_4097_weights_on_and_a_convolution_from_1025(module: nn.Module, large: bool) -> None:
+    weight = module.weight
+    assert isinstance(weight, Tensor)
+    assert gains(module, torch.zeros(weight.shape, dtype=torch.bool)) == large
+    assert not gains(module, torch.ones(weight.shape, dtype=torch.bool))
+
+
+def test_numbers_of_half_precision_are_drawn_as_without_kernels() -> None:
+    given = torch.tensor(3), torch.tensor(4), torch.bfloat16
+    for draw in ("uniform", "normal"):
+        ours, theirs = (getattr(kind(*given), draw)("a", (2, 3)) for kind in (CompiledStream, Stream))
+        assert torch.equal(ours, theirs) and ours.dtype == torch.bfloat16
 
 
 def test_only_convolutions_fit_that_are_padded_by_zeros_alike_on_both_sides() -> None:

@@ -71,7 +71,7 @@ def write(
     for name, value in folded.items():
         kind, stored, codes = chosen[name]
         mask = masks.get(name) if kind != "raw" and value.size else None
-        entries.append((name, stored, mask if mask is not None else _zeros(value, kind), kind, codes))
+        entries.append((name, stored, mask if mask is not None else _zeros(value, stored, kind), kind, codes))
     # masks first: the reader needs them before any value
     for _, value, mask, _, _ in entries:
         if mask is not None:
@@ -107,11 +107,12 @@ def _folded(name: str, value: Array, mask: Array | None) -> Array:
     return np.where(kept.astype(np.bool_), value, np.float32(0))
 
 
-def _zeros(value: Array, kind: str) -> NDArray[np.bool_] | None:
-    """Where the bits are not those of +0.0, if leaving the others out is worth a mask."""
+def _zeros(value: Array, stored: Array, kind: str) -> NDArray[np.bool_] | None:
+    """Where the bits are not those of +0.0, nor made so by a calibration, if leaving others out is worth a mask."""
     if kind == "raw" or value.size == 0:
         return None
     kept: NDArray[np.bool_] = np.ascontiguousarray(value).view(np.uint32).reshape(value.shape) != 0
+    kept |= stored != 0
     return kept if kept.mean() <= _MOST_KEPT else None
 
 

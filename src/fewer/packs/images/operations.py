@@ -125,7 +125,7 @@ def able(node: Node, tensors: Mapping[str, Array], shapes: Mapping[str, Shape]) 
         case "add" if len(node.inputs) == 2 and node.inputs[1] not in tensors:
             return shapes[node.inputs[1]] == shape == shapes[node.output]
     stage = stage_of(node, tensors)
-    return isinstance(stage, Scale) and stage.size == 1 and len(stage.activations) <= 1
+    return isinstance(stage, Scale) and stage.size == 1
 
 
 def _resizes(node: Node, shape: Shape) -> bool:
@@ -180,7 +180,7 @@ def _fused(found: list[Operation], node: Node, tensors: Mapping[str, Array], rea
         found[place] = replace(one, weight=weight, bias=one.bias * factor + shift, target=node.output)
         return True
     stage = stage_of(node, tensors)
-    if isinstance(stage, Scale) and stage.activations and stage.only_activates:
+    if isinstance(stage, Scale) and stage.activations:
         found[place] = replace(one, activation=stage.activations[0], target=node.output)
         return True
     if isinstance(stage, Scale) and isinstance(one, Map) and not one.added:
@@ -190,14 +190,12 @@ def _fused(found: list[Operation], node: Node, tensors: Mapping[str, Array], rea
 
 def _scaled(found: list[Operation], place: int, one: Map, stage: Scale, target: str) -> bool:
     """A factor and a shift after another, which become one."""
-    if len(stage.activations) > 1 or one.factor is None or one.shift is None:
+    if one.factor is None or one.shift is None:
         return False
     factor, shift = (value.astype(np.float64) for value in (one.factor, one.shift))
     shift = (shift - stage.centre) * stage.factor + stage.shift
-    found[place] = replace(
-        one, factor=(factor * stage.factor).astype(np.float32), shift=shift.astype(np.float32), target=target,
-        activation=(*stage.activations, NOTHING)[0],
-    )  # fmt: skip
+    factor = factor * stage.factor
+    found[place] = replace(one, factor=factor.astype(np.float32), shift=shift.astype(np.float32), target=target)
     return True
 
 
@@ -258,11 +256,11 @@ def _operation(node: Node, tensors: Mapping[str, Array], shapes: Mapping[str, Sh
             return Map(source, target, added=node.inputs[1])
     stage, channels = stage_of(node, tensors), shape[1]
     assert isinstance(stage, Scale)
-    if stage.only_activates:
+    if stage.activations:  # a node is one activation, or a scale without one
         return Map(source, target, activation=stage.activations[0])
     shift = stage.shift - stage.centre * stage.factor
     factor, shift = (np.full(channels, value.reshape(-1)[0], np.float32) for value in (stage.factor, shift))
-    return Map(source, target, factor, shift, activation=(*stage.activations, NOTHING)[0])
+    return Map(source, target, factor, shift)
 
 
 def _resize(node: Node, size: Sequence[int]) -> Resize:
