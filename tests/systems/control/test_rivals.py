@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+
 import torch
 
 from fewer.core.engines.base import Training
+from fewer.core.engines.optimizer import Optimizer
 from fewer.core.engines.plain import Plain
 from tests.systems.control.synthetic import control
 from tests.systems.control.test_bcq import NOISE, prepared
@@ -68,3 +71,46 @@ def test_iql_regresses_on_logged_actions_weighed_by_their_advantage() -> None:
     shift = 3 * 0.5 * torch.log(torch.tensor(2 * torch.pi, dtype=torch.float64))  # a constant that moves nothing
     expected = -(weight * (likelihood + shift)).mean()
     torch.testing.assert_close(task.objectives()[2].loss(nets, batch, NOISE), expected)
+
+
+def test_five_updates_of_iql_are_those_of_the_papers_program() -> None:
+    """Value, then policy and critics by the new value, then targets: `ikostrikov/implicit_q_learning`, learner.py."""
+    task = control("iql", expectile=0.7, temperature=3.0)
+    engine = Plain(task, Training(steps=5, batch=50, precision="float64", optimizer=Optimizer(lr=3e-4)), 0)
+    body = {name: copy.deepcopy(module) for name, module in engine.modules.items()}
+    for module in body.values():
+        module.requires_grad_(True)
+    critics = [body["critic"], body["critic2"]]
+    parameters = (
+        [*body["value"].parameters()], [*body["actor"].parameters()], [p for one in critics for p in one.parameters()]
+    )  # fmt: skip
+    descents = [torch.optim.Adam(own, lr=3e-4) for own in parameters]
+    for _ in range(5):
+        observation, action, reward, following, alive = (leaf[0] for leaf in engine._sample())
+        seen, later = task.normaliser(observation), task.normaliser(following)
+        with torch.no_grad():
+            logged = torch.minimum(body["critic_target"](seen, action), body["critic2_target"](seen, action))
+        ahead = logged - body["value"](seen)
+        descend(descents[0], ((0.7 - (ahead < 0).to(ahead)).abs() * ahead**2).mean())
+        with torch.no_grad():
+            weight = (3.0 * (logged - body["value"](seen))).exp().clamp(max=100.0)
+            target = reward + 0.99 * alive * body["value"](later)
+        mean, log_deviation = body["actor"](seen).split(3, dim=1)
+        likelihood = torch.distributions.Normal(mean, log_deviation.exp()).log_prob(action).sum(1)
+        descend(descents[1], -(weight * likelihood).mean())
+        descend(descents[2], sum(((critic(seen, action) - target) ** 2).mean() for critic in critics))
+        for name in ("critic", "critic2"):
+            for ours, theirs in zip(body[f"{name}_target"].parameters(), body[name].parameters()):
+                ours.data = 0.995 * ours.data + 0.005 * theirs.data
+        engine.advance(1)
+    for name, module in body.items():
+        expected = torch.cat([parameter.detach().reshape(-1) for parameter in module.parameters()])
+        torch.testing.assert_close(engine.state.networks[name].weights[0], expected, rtol=1e-7, atol=1e-9, msg=name)
+
+
+def descend(optimizer: torch.optim.Optimizer, loss: torch.Tensor | float) -> None:
+    """One step."""
+    optimizer.zero_grad()
+    assert isinstance(loss, torch.Tensor)
+    loss.backward()
+    optimizer.step()
