@@ -10,7 +10,7 @@ from fewer.core.engines.base import Training
 from fewer.core.engines.optimizer import Optimizer
 from fewer.core.engines.plain import Plain
 from tests.systems.control.synthetic import control
-from tests.systems.control.test_bcq import NOISE, prepared
+from tests.systems.control.test_bcq import NOISE, descend, prepared
 
 
 def test_td3bc_weighs_value_against_imitation() -> None:
@@ -77,9 +77,7 @@ def test_five_updates_of_iql_are_those_of_the_papers_program() -> None:
     """Value, then policy and critics by the new value, then targets: `ikostrikov/implicit_q_learning`, learner.py."""
     task = control("iql", expectile=0.7, temperature=3.0)
     engine = Plain(task, Training(steps=5, batch=50, precision="float64", optimizer=Optimizer(lr=3e-4)), 0)
-    body = {name: copy.deepcopy(module) for name, module in engine.modules.items()}
-    for module in body.values():
-        module.requires_grad_(True)
+    body = {name: copy.deepcopy(module).requires_grad_(True) for name, module in engine.modules.items()}
     critics = [body["critic"], body["critic2"]]
     parameters = (
         [*body["value"].parameters()], [*body["actor"].parameters()], [p for one in critics for p in one.parameters()]
@@ -98,7 +96,7 @@ def test_five_updates_of_iql_are_those_of_the_papers_program() -> None:
         mean, log_deviation = body["actor"](seen).split(3, dim=1)
         likelihood = torch.distributions.Normal(mean, log_deviation.exp()).log_prob(action).sum(1)
         descend(descents[1], -(weight * likelihood).mean())
-        descend(descents[2], sum(((critic(seen, action) - target) ** 2).mean() for critic in critics))
+        descend(descents[2], torch.stack([((critic(seen, action) - target) ** 2).mean() for critic in critics]).sum())
         for name in ("critic", "critic2"):
             for ours, theirs in zip(body[f"{name}_target"].parameters(), body[name].parameters()):
                 ours.data = 0.995 * ours.data + 0.005 * theirs.data
@@ -106,11 +104,3 @@ def test_five_updates_of_iql_are_those_of_the_papers_program() -> None:
     for name, module in body.items():
         expected = torch.cat([parameter.detach().reshape(-1) for parameter in module.parameters()])
         torch.testing.assert_close(engine.state.networks[name].weights[0], expected, rtol=1e-7, atol=1e-9, msg=name)
-
-
-def descend(optimizer: torch.optim.Optimizer, loss: torch.Tensor | float) -> None:
-    """One step."""
-    optimizer.zero_grad()
-    assert isinstance(loss, torch.Tensor)
-    loss.backward()
-    optimizer.step()
