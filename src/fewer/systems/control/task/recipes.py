@@ -41,6 +41,7 @@ _SCARCE = {"steps": 5000, "batch": 100}
 _FALLING = Optimizer(lr=1e-3, decay_from=0.1)
 _LOST = {"random": "95 % of BCQ lost half the score and more"}
 _VALUES = Recipe(_SCARCE, prune="snip", sparse=True, worse=_LOST)  # nobody has tried more
+_IMPLICIT = Recipe({**_SCARCE, "optimizer": _FALLING}, prune="snip", sparse=True, worse=_LOST)  # dense alone was tried
 
 RECIPES = {
     "plain-bc": Recipe(
@@ -54,5 +55,5 @@ RECIPES = {
     # its four networks cost less on kept weights than others do: 50,000 updates at 95 %, and still less time than dense
     "bcq": Recipe(_SCARCE, prune=_MOVING, pruned={"steps": 6500, "optimizer": _FALLING}, sparse=True, worse=_LOST),
     "td3bc": _VALUES,
-    "iql": _VALUES,
+    "iql": _IMPLICIT,
 }
