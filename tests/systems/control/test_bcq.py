@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from fewer.core.engines.base import Training
 from fewer.core.engines.nets import NetworkSet
@@ -30,6 +33,13 @@ def prepared(task: Control) -> tuple[NetworkSet, Steps, Steps]:
         observation=task.normaliser(batch.observation), next_observation=task.normaliser(batch.next_observation)
     )
     return NetworkSet(modules), batch, seen
+
+
+def descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+    """One step."""
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
 
 
 def test_the_target_is_the_best_of_ten_pessimistic_values_per_state() -> None:
@@ -116,3 +126,38 @@ def test_the_autoencoder_learns_the_same_inside_bcq_and_alone() -> None:
         engine.advance(10)
         weights.append(engine.state.networks["decoder"].weights)
     assert torch.equal(*weights)
+
+
+def test_five_updates_of_bcq_are_those_of_the_reference() -> None:
+    """Autoencoder, critics, actor, targets, three optimisers: `sfujim/BCQ`, continuous_BCQ/BCQ.py."""
+    task = control("bcq")
+    engine = Plain(task, Training(steps=5, batch=50, precision="float64"), 0)
+    body = {name: copy.deepcopy(module).requires_grad_(True) for name, module in engine.modules.items()}
+    groups = (("encoder", "decoder"), ("critic", "critic2"), ("actor",))
+    descents = [torch.optim.Adam([p for name in own for p in body[name].parameters()], lr=1e-3) for own in groups]
+    for _ in range(5):
+        observation, action, reward, following, alive = (leaf[0] for leaf in engine._sample())
+        seen, later, noise = task.normaliser(observation), task.normaliser(following), engine.noise()
+        mean, log_deviation = body["encoder"](seen, action).split(6, dim=1)
+        deviation = log_deviation.exp()
+        again = body["decoder"](seen, mean + deviation * noise.normal("latent", (50, 6)))
+        divergence = -0.5 * (1 + torch.log(deviation**2) - mean**2 - deviation**2).mean()
+        descend(descents[0], ((again - action) ** 2).mean() + 0.5 * divergence)
+        with torch.no_grad():
+            later = torch.repeat_interleave(later, 10, 0)
+            drawn = body["decoder"](later, noise.normal("target", (500, 6)).clamp(-0.5, 0.5))
+            candidate = body["actor_target"](later, drawn)
+            values = torch.stack([body[f"{name}_target"](later, candidate) for name in groups[1]])
+            mixed = 0.75 * values.min(0).values + 0.25 * values.max(0).values
+            target = reward + alive * 0.99 * mixed.reshape(50, 10).max(1).values
+        found = [body[name](seen, action) for name in groups[1]]
+        descend(descents[1], functional.mse_loss(found[0], target) + functional.mse_loss(found[1], target))
+        drawn = body["decoder"](seen, noise.normal("actor", (50, 6)).clamp(-0.5, 0.5))
+        descend(descents[2], -body["critic"](seen, body["actor"](seen, drawn)).mean())
+        for name in ("critic", "critic2", "actor"):
+            for slow, fast in zip(body[f"{name}_target"].parameters(), body[name].parameters()):
+                slow.data = 0.005 * fast.data + 0.995 * slow.data
+        engine.advance(1)
+    for name, module in body.items():
+        expected = torch.cat([parameter.detach().reshape(-1) for parameter in module.parameters()])
+        torch.testing.assert_close(engine.state.networks[name].weights[0], expected, rtol=1e-7, atol=1e-9, msg=name)

@@ -48,6 +48,7 @@ class Settings:
     behaviour_weight: float = setting(2.5, "td3bc's alpha: value against imitation")
     expectile: float = setting(0.7, "iql's expectile of the value")
     temperature: float = setting(3.0, "iql's beta: weight of advantages in its policy")
+    reward_scale: float = setting(0.0, "iql's rewards times this; 0: so that logged returns span 1000")
     episodes: int = setting(20, "episodes that judge a policy")
     episode_seed: int = setting(100, "seed of these episodes' starts, the same for every replica; validation: the next")
     horizon: int = setting(0, "cut episodes after so many steps; 0: the environment's own limit", "steps")
@@ -95,6 +96,7 @@ _RANGES = (
     ("behaviour_weight", 0, 1e6),
     ("expectile", 0, 1),
     ("temperature", 0, 1e6),
+    ("reward_scale", 0, 1e6),
     ("episodes", 1, 100_000),
     ("episode_seed", 0, 2**31),
     ("horizon", 0, 10**9),

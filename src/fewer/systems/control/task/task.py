@@ -18,9 +18,10 @@ from fewer.core.task import Copy, Data, Nets, Noise, Objective, Task
 from fewer.systems.control.task.algorithms.algorithm import Algorithm
 from fewer.systems.control.task.algorithms.bcq import BatchConstrained
 from fewer.systems.control.task.algorithms.clone import Clone, PlainClone
-from fewer.systems.control.task.algorithms.iql import Implicit
+from fewer.systems.control.task.algorithms.iql import SPAN, Implicit
 from fewer.systems.control.task.algorithms.normaliser import Normaliser
 from fewer.systems.control.task.algorithms.td3bc import TwinDelayed
+from fewer.systems.control.task.logs.episodes import return_span
 from fewer.systems.control.task.logs.steps import Bounds, Disturbed, Steps, steps_of
 from fewer.systems.control.task.logs.transitions import Transitions
 from fewer.systems.control.task.recipes import RECIPES
@@ -77,6 +78,7 @@ class Control(Task[Steps]):
             "half_range": torch.as_tensor((high - low) / 2),
         }
         self._identity = bool((low == -1).all() and (high == 1).all())
+        self._reward_scale = self._scale_of_rewards()
         normal = normaliser(self.steps.observation)
         self.bounds = normal.amin(0) - _FAR, normal.amax(0) + _FAR
 
@@ -85,6 +87,12 @@ class Control(Task[Steps]):
             bound = np.array([self.settings.action_bound or 1.0], dtype=np.float32)
             return -bound, bound
         return self.world.bounds()
+
+    def _scale_of_rewards(self) -> float:
+        """What an algorithm whose settings stand for one scale of values multiplies rewards by; judges never do."""
+        if self.settings.algorithm != "iql":
+            return 1.0
+        return self.settings.reward_scale or SPAN / (return_span(self.logs) or SPAN)
 
     @property
     def normaliser(self) -> Normaliser:
@@ -112,7 +120,10 @@ class Control(Task[Steps]):
 
         def loss(nets: Nets, batch: Steps, noise: Noise) -> Tensor:
             seen = self._seen(batch.observation), self._seen(batch.next_observation)
-            return objective.loss(nets, batch._replace(observation=seen[0], next_observation=seen[1]), noise)
+            changed = batch._replace(
+                observation=seen[0], next_observation=seen[1], reward=batch.reward * self._reward_scale
+            )
+            return objective.loss(nets, changed, noise)
 
         return dataclasses.replace(objective, loss=loss)
 

@@ -13,9 +13,15 @@ from fewer.systems.control.task.algorithms.algorithm import Algorithm
 from fewer.systems.control.task.algorithms.networks import Critic, Gaussian, Value
 from fewer.systems.control.task.logs.steps import Steps
 
-__all__ = ["Implicit"]
+__all__ = ["SPAN", "Implicit"]
 
 _LARGEST_WEIGHT = 100.0  # of one sample in the policy's regression
+
+# Rewards are scaled so that logged returns span this, as the paper's program does for locomotion (appendix B: over the
+# best less the worst return, times 1000; here 0 counts among the returns, or logs of one expert would be blown up). The
+# temperature is a number for values of that size: of larger ones a few samples of a batch have all the weight, and
+# errors of the critics decide which.
+SPAN = 1000.0
 
 
 class Implicit(Algorithm):

@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from fewer.systems.control.task.logs.transitions import Transitions
 
-__all__ = ["Episodes", "episodes", "take"]
+__all__ = ["Episodes", "episodes", "return_span", "take"]
+
+_LONG = 1000  # steps; of a longer episode only so many count
 
 
 class Episodes(NamedTuple):
@@ -28,6 +30,19 @@ def episodes(steps: Transitions) -> Episodes:
     start = np.concatenate([np.zeros(min(len(ends), 1), dtype=np.int64), ends[:-1] + 1])
     total = np.add.reduceat(steps.reward.astype(np.float64), start) if len(start) else np.zeros(0)
     return Episodes(start, ends - start + 1, total)
+
+
+def return_span(steps: Transitions) -> float:
+    """From the worst return to the best, 0 among them: episodes that all went alike still span what they brought.
+
+    >>> nothing, never = np.zeros((4, 1), np.float32), np.zeros(4, bool)
+    >>> ends = np.array([False, True, False, True])
+    >>> return_span(Transitions(nothing, nothing, np.array([3, 4, 5, 4], np.float32), nothing, ends, never))
+    9.0
+    """
+    own = episodes(steps)
+    total = own.total * np.minimum(1.0, _LONG / own.length)
+    return float(max(total.max(initial=0.0), 0.0) - min(total.min(initial=0.0), 0.0))
 
 
 def take(steps: Transitions, rows: NDArray[Any] | slice) -> Transitions:
