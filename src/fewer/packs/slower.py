@@ -18,7 +18,7 @@ __all__ = ["kept_work", "slower_than_dense"]
 # densities up to which packs were not slower than onnxruntime, the worst batch of each kind (bench-speed.json):
 # ResNet-18, a MobileNet-like network, a block of a transformer, MLPs and a GRU (level when dense)
 _SEPARABLE, _ATTENDING = "separable conv", "linear beside attention"
-_BREAK_EVEN = {"conv": 0.28, _SEPARABLE: 0.15, _ATTENDING: 0.29, "linear": 1.0, **dict.fromkeys(GATES, 1.0)}
+_BREAK_EVEN = {"conv": 0.45, _SEPARABLE: 0.41, _ATTENDING: 0.45, "linear": 1.0, **dict.fromkeys(GATES, 1.0)}
 
 
 def kept_work(program: Program, tensors: Mapping[str, Array]) -> dict[str, tuple[float, float]]:
