@@ -15,7 +15,6 @@ from fewer.bench.row import Row, interleaved_seconds
 from fewer.core.errors import UserError
 from fewer.packs.export import c as export_c
 from fewer.packs.pack import load
-from fewer.packs.runtime.runtime import Pack
 from fewer.zoo import names, path
 
 __all__ = ["run"]
@@ -45,10 +44,15 @@ def _rows(name: str, compiler: str, folder: Path, *, rounds: int) -> list[Row]:
     inputs, lot = next(iter(pack.networks.values())).inputs, np.random.default_rng(0)
     drawn = {one.name: lot.random((_BATCH, *one.shape)) for one in inputs}
     given = {one.name: np.asarray(drawn[one.name], dtype=one.dtype) for one in inputs}
-    arrays = [value.astype(np.float32).reshape(-1) for value in given.values()]
+    answers = _by_sample(pack.predict(**given))
     export_c.export(pack, folder / "net.c", "net")
     calls: dict[str, Callable[[], object]] = {"pack": lambda: pack.predict(**given)}
-    calls |= {flags: _exported(compiler, flags, folder, arrays, _answers(pack, given)) for flags in _FLAGS}
+    for flags in _FLAGS:
+        found = np.zeros_like(answers)
+        calls[flags] = _exported(compiler, flags, folder, _by_sample(list(given.values())), found)
+        calls[flags]()
+        if np.abs(found - answers).max() > 1e-4 * max(1.0, float(np.abs(answers).max())):
+            raise RuntimeError(f"{name} in C with {flags} answers otherwise than the pack")
     seconds = interleaved_seconds(calls, rounds=rounds)
     return [
         Row(f"{name}, {_BATCH} samples, C with {flags}", seconds[flags] * 1e6, seconds["pack"] * 1e6, "us",
@@ -57,15 +61,13 @@ def _rows(name: str, compiler: str, folder: Path, *, rounds: int) -> list[Row]:
     ]  # fmt: skip
 
 
-def _answers(pack: Pack, given: dict[str, np.ndarray]) -> list[np.ndarray]:
-    found = pack.predict(**given)
-    several = found if isinstance(found, tuple | list) else [found]
-    return [np.zeros(np.shape(one), np.float32).reshape(-1) for one in several]
+def _by_sample(values: object) -> np.ndarray:
+    """One array or several as C takes and gives them: each sample's, one after another."""
+    several = values if isinstance(values, tuple | list) else [values]
+    return np.concatenate([np.asarray(one, np.float32).reshape(_BATCH, -1) for one in several], axis=1)
 
 
-def _exported(
-    compiler: str, flags: str, folder: Path, given: list[np.ndarray], answers: list[np.ndarray]
-) -> Callable[[], object]:
+def _exported(compiler: str, flags: str, folder: Path, given: np.ndarray, answers: np.ndarray) -> Callable[[], object]:
     library = folder / f"net{len(list(folder.iterdir()))}.so"
     command = [
         compiler,
@@ -80,5 +82,5 @@ def _exported(
     ]
     subprocess.run(command, check=True)
     function = ctypes.CDLL(str(library)).net_batch
-    places = [value.ctypes.data_as(ctypes.c_void_p) for value in (*given, *answers)]
+    places = [value.ctypes.data_as(ctypes.c_void_p) for value in (given, answers)]
     return lambda: function(*places, _BATCH)
