@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from fewer.sparse.convolution import fits
 from fewer.sparse.draws import CompiledStream
 from fewer.sparse.pattern import Chain, Pattern, Room, threads_for
 from fewer.sparse.products import Mul, apply_chain
-from fewer.sparse.replay import Recorder
+from fewer.sparse.replay import Recorder, _into
 from fewer.sparse.replay_steps import _merged, _step
 from tests.toys import Fit
 
@@ -134,6 +135,23 @@ def test_a_step_that_makes_more_than_a_recording_may_hold_is_not_repeated(monkey
     sparse = engine(Fit)
     sparse.advance(6)
     assert sparse.count == 6 and sparse.repeater is not None and not sparse.repeater.trusted
+
+
+@pytest.mark.parametrize(("name", "writes"), [("mul", True), ("mse_loss", False), ("_to_copy", True)])
+def test_an_operation_is_repeated_into_its_first_result_and_copied_there_where_torch_would_resize(
+    name: str, writes: bool
+) -> None:
+    function = {"mul": torch.ops.aten.mul.Tensor, "mse_loss": torch.ops.aten.mse_loss.default}.get(
+        name, torch.ops.aten._to_copy.default
+    )
+    x = torch.tensor([1.0, 2.0])
+    arguments = (x,) if name == "_to_copy" else (x, torch.tensor([3.0, 5.0]))
+    result = function(*arguments)
+    again = _into(function, arguments, {}, [result])
+    assert isinstance(again, partial) == writes
+    x += 1
+    again()
+    assert torch.equal(result, function(*arguments))
 
 
 def test_operands_that_need_four_dimensions_are_left_to_torch() -> None:

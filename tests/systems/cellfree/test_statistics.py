@@ -11,7 +11,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from fewer.core.errors import UserError
 from fewer.systems.cellfree.task.spectral.efficiency import strongest_clusters
 from fewer.systems.cellfree.task.spectral.report import compare
-from fewer.systems.cellfree.task.statistics import average_precision, calibration_error, reliability, roc_area
+from fewer.systems.cellfree.task.statistics import average_precision, calibration_error, metrics, reliability, roc_area
 
 from .test_spectral_report import QUICK, gains
 
@@ -36,6 +36,31 @@ def test_a_probability_of_one_lies_in_the_last_bin() -> None:
         [0, 0, 1 / 3]
     )
     assert calibration_error(np.array([1.0, 0.0]), np.array([True, False])) == 0.0
+
+
+class Two:
+    """Two phones with three candidates each, the master first; of the first phone's three serving points two are."""
+
+    serving = np.array([3, 2])
+
+    def __len__(self) -> int:
+        return 2
+
+    def serves(self, threshold_db: float) -> np.ndarray:
+        return np.array([[True, True, False], [True, False, True]])
+
+
+def test_precision_and_recall_are_counted_with_and_without_the_master() -> None:
+    found = metrics(np.array([[0.9, 0.8, 0.1], [0.9, 0.7, 0.6]]), Two(), 0.0)  # type: ignore[arg-type]
+    wanted = {
+        "precision": 4 / 5, "recall": 4 / 5, "recall_inside": 1.0, "other_precision": 2 / 3, "other_recall": 2 / 3,
+        "ignored": 1 / 5,
+    }  # fmt: skip
+    assert {name: found[name] for name in wanted} == pytest.approx(wanted)
+    one = metrics(np.array([[0.9, 0.8, 0.1], [0.9, 0.2, 0.1]]), Two(), 0.0)  # type: ignore[arg-type]
+    assert (one["precision"], one["other_precision"]) == (1.0, 1.0)
+    none = metrics(np.zeros((2, 3)), Two(), 0.0)  # type: ignore[arg-type]
+    assert (none["precision"], none["recall"], none["other_precision"]) == (0.0, 0.0, 0.0)
 
 
 def test_every_access_point_may_have_been_measured_and_no_more() -> None:
